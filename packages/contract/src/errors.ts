@@ -1,0 +1,60 @@
+import { type Static, Type } from 'typebox'
+
+/** Every code an answer of 4xx or 5xx can carry, and its HTTP status. Codes of the source are exact. */
+export const errorStatus = {
+  invalid_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  person_not_found: 404,
+  deletion_job_not_found: 404,
+  receipt_not_found: 404,
+  session_not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  person_being_deleted: 409,
+  deletion_in_progress: 409,
+  chunk_in_flight: 409,
+  browser_retired: 410,
+  payload_too_large: 413,
+  uri_too_long: 414,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  headers_too_large: 431,
+  internal_error: 500,
+  unavailable: 503,
+} as const
+
+export type ErrorCode = keyof typeof errorStatus
+
+const codes = Object.keys(errorStatus) as ErrorCode[]
+
+/**
+ * The one shape of every refusal and fault. `details` names the places of the request at fault;
+ * neither `message` nor `details` ever repeats a value or a property key that was sent.
+ */
+export const ErrorBody = Type.Object(
+  {
+    error: Type.Object({
+      code: Type.Unsafe<ErrorCode>(Type.String({ enum: codes })),
+      message: Type.String(),
+      details: Type.Optional(
+        Type.Array(Type.Object({ path: Type.String(), issue: Type.String() })),
+      ),
+      requestId: Type.String(),
+    }),
+  },
+  { description: 'The one shape of every answer of 4xx and 5xx.' },
+)
+export type ErrorBody = Static<typeof ErrorBody>
+export type ErrorDetail = NonNullable<ErrorBody['error']['details']>[number]
+
+type StatusOf<C extends ErrorCode> = (typeof errorStatus)[C]
+
+/** The response schemas of the errors an endpoint names, keyed by status as Fastify wants them. */
+export function errors<C extends ErrorCode>(...named: C[]) {
+  return Object.fromEntries(named.map((code) => [errorStatus[code], ErrorBody])) as Record<
+    StatusOf<C>,
+    typeof ErrorBody
+  >
+}
