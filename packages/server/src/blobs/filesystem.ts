@@ -1,0 +1,317 @@
+import { randomUUID } from 'node:crypto'
+import { constants, type Dirent, type Stats } from 'node:fs'
+import { lstat, mkdir, open, opendir, realpath, rename, rm, rmdir, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  BlobFault,
+  type BlobFaultCode,
+  BlobMissing,
+  type Blobs,
+  type DeletePrefixOptions,
+  keySegments,
+  prefixSegments,
+  type Removed,
+} from './blobs.ts'
+import { makeDirectories, syncDirectory, unlessMissing } from './durable.ts'
+import { probe } from './probe.ts'
+
+const unlinksAtOnce = 8
+const entriesAPart = 256
+const passesMaximum = 10
+
+/**
+ * Blobs as files of a folder. What it promises across a power cut it gets from fsync: of a file
+ * before its rename, and of the directory whose entries changed.
+ *
+ * No symbolic link under the folder is followed. (The folder itself may be one.)
+ */
+export async function openFolder(folder: string): Promise<Blobs> {
+  const root = await faults('failed', () => realRoot(folder))
+  const store: Omit<Blobs, 'check'> = {
+    open: async (prefix) => makePlace(root, prefixSegments(prefix)),
+    put: async (key, bytes, signal) => put(root, keySegments(key), bytes, signal),
+    get: async (key, signal) => get(root, keySegments(key), signal),
+    delete: async (keys, signal) => deleteKeys(root, keys.map(keySegments), signal),
+    deletePrefix: async (prefix, options) => deletePrefix(root, prefixSegments(prefix, 2), options),
+    isEmpty: async (prefix, signal) => isEmpty(root, prefixSegments(prefix), signal),
+    list: (prefix) => list(root, prefix),
+    close() {},
+  }
+  const check = async () => {
+    await probe(store)
+    return []
+  }
+  return { ...store, check }
+}
+
+async function realRoot(folder: string): Promise<string> {
+  await makeDirectories(folder)
+  return realpath(folder)
+}
+
+function makePlace(root: string, segments: string[]): Promise<void> {
+  return faults('prefix_gone', async () => {
+    let place = root
+    for (const segment of segments) {
+      const parent = place
+      place = join(parent, segment)
+      try {
+        await mkdir(place, { mode: 0o700 })
+      } catch (error) {
+        if (codeOf(error) !== 'EEXIST') throw error
+        await assertDirectory(place)
+      }
+      // Also when it was there: whoever made it may not have come to this line yet.
+      await syncDirectory(parent)
+    }
+  })
+}
+
+function put(root: string, segments: string[], bytes: Uint8Array, signal?: AbortSignal) {
+  return faults('prefix_gone', async () => {
+    throwIfAborted(signal)
+    const place = await realPlace(root, segments.slice(0, -1))
+    const temporary = join(place, `.put-${randomUUID()}`)
+    try {
+      await writeDurably(temporary, bytes)
+      throwIfAborted(signal)
+      await rename(temporary, join(place, segments.at(-1) as string))
+    } catch (error) {
+      // Where even this fails the first fault says why, and deletePrefix takes the leftover along.
+      await rm(temporary, { force: true }).catch(() => {})
+      throw error
+    }
+    await syncDirectory(place)
+  })
+}
+
+async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await file.writeFile(bytes)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+function get(root: string, segments: string[], signal?: AbortSignal): Promise<Uint8Array> {
+  return faults('blob_missing', async () => {
+    throwIfAborted(signal)
+    const place = await realPlace(root, segments.slice(0, -1))
+    const path = join(place, segments.at(-1) as string)
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    try {
+      return await file.readFile()
+    } finally {
+      await file.close()
+    }
+  })
+}
+
+function deleteKeys(root: string, keys: string[][], signal?: AbortSignal): Promise<void> {
+  return faults('failed', async () => {
+    const places = new Map<string, string[]>()
+    for (const segments of keys) places.set(segments.slice(0, -1).join('/'), segments.slice(0, -1))
+    for (const segments of places.values()) await nearestPlace(root, segments)
+    await inParallel(keys, async (segments) => {
+      throwIfAborted(signal)
+      await unlink(join(root, ...segments)).catch(unlessMissing)
+    })
+    for (const segments of places.values()) await syncDirectory(await nearestPlace(root, segments))
+  })
+}
+
+function deletePrefix(
+  root: string,
+  segments: string[],
+  { onProgress, signal }: DeletePrefixOptions = {},
+): Promise<Removed> {
+  return faults('failed', async () => {
+    const removed = { blobs: 0, bytes: 0 }
+    const report = () => {
+      throwIfAborted(signal)
+      onProgress?.({ ...removed })
+    }
+    const folder = join(root, ...segments)
+    throwIfAborted(signal)
+    // Whatever stands on the way to the prefix and is not a directory of ours ends it here.
+    await nearestPlace(root, segments)
+    for (let pass = 1; !(await removeTree(folder, removed, report)); pass++) {
+      if (pass === passesMaximum) {
+        throw new BlobFault('not_empty', 'Something keeps writing under a prefix being deleted.')
+      }
+    }
+    // Also when nothing was there: an earlier call may have crashed between its rmdir and this.
+    await syncDirectory(await nearestPlace(root, segments.slice(0, -1)))
+    return removed
+  })
+}
+
+/** Answers false when something came into the directory after it was read: look again. */
+async function removeTree(folder: string, removed: Removed, report: () => void): Promise<boolean> {
+  for await (const entries of partsOf(folder)) {
+    const [directories, files] = divide(entries)
+    await inParallel(files, async (name) => {
+      const stats = await lstat(join(folder, name)).catch(unlessMissing)
+      await unlink(join(folder, name)).catch(unlessMissing)
+      if (stats) count(removed, name, stats)
+    })
+    report()
+    for (const name of directories) await removeTree(join(folder, name), removed, report)
+  }
+  try {
+    await rmdir(folder)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return true
+    if (codeOf(error) === 'ENOTEMPTY' || codeOf(error) === 'EEXIST') return false
+    throw error
+  }
+}
+
+function divide(entries: Dirent[]): [directories: string[], others: string[]] {
+  const directories: string[] = []
+  const others: string[] = []
+  // A symbolic link is none of its target's kind here, so it is unlinked and never entered.
+  for (const entry of entries) (entry.isDirectory() ? directories : others).push(entry.name)
+  return [directories, others]
+}
+
+function count(removed: Removed, name: string, stats: Stats): void {
+  if (!stats.isFile() || name.startsWith('.')) return
+  removed.blobs += 1
+  removed.bytes += stats.size
+}
+
+function isEmpty(root: string, segments: string[], signal?: AbortSignal): Promise<boolean> {
+  return faults('failed', async () => {
+    throwIfAborted(signal)
+    const place = await nearestPlace(root, segments)
+    if (place !== join(root, ...segments)) return true
+    for await (const entry of await opendir(place, { recursive: true })) {
+      throwIfAborted(signal)
+      if (!entry.isDirectory()) return false
+    }
+    return true
+  })
+}
+
+async function* list(root: string, prefix: string): AsyncGenerator<string> {
+  const segments = prefixSegments(prefix)
+  const place = await faults('failed', () => nearestPlace(root, segments))
+  if (place === join(root, ...segments)) yield* keysUnder(place, prefix)
+}
+
+async function* keysUnder(folder: string, prefix: string): AsyncGenerator<string> {
+  try {
+    for await (const entries of partsOf(folder)) {
+      for (const entry of entries) {
+        if (entry.isDirectory()) {
+          yield* keysUnder(join(folder, entry.name), `${prefix}${entry.name}/`)
+        } else if (entry.isFile() && !entry.name.startsWith('.')) {
+          yield `${prefix}${entry.name}`
+        }
+      }
+    }
+  } catch (error) {
+    throw asFault(error, 'failed')
+  }
+}
+
+/** The entries of a directory, some at a time; none where there is no directory. */
+async function* partsOf(folder: string): AsyncGenerator<Dirent[]> {
+  const directory = await opendir(folder, { bufferSize: entriesAPart }).catch(unlessMissing)
+  if (!directory) return
+  let part: Dirent[] = []
+  for await (const entry of directory) {
+    part.push(entry)
+    if (part.length < entriesAPart) continue
+    yield part
+    part = []
+  }
+  if (part.length > 0) yield part
+}
+
+async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0
+  const lane = async () => {
+    while (next < items.length) await work(items[next++] as T)
+  }
+  try {
+    await Promise.all(Array.from({ length: unlinksAtOnce }, lane))
+  } finally {
+    // After a fault in one lane the others take no further item.
+    next = items.length
+  }
+}
+
+/** The directory of these segments, as it really lies; a missing one is ENOENT. */
+async function realPlace(root: string, segments: string[]): Promise<string> {
+  const place = join(root, ...segments)
+  if ((await realpath(place)) !== place) throw symbolicLink()
+  return place
+}
+
+/** The deepest directory there is on the way from the root to these segments. */
+async function nearestPlace(root: string, segments: string[]): Promise<string> {
+  for (let depth = segments.length; ; depth--) {
+    try {
+      return await realPlace(root, segments.slice(0, depth))
+    } catch (error) {
+      // A dangling link is reported as missing too; what is really missing has no entry at all.
+      if (codeOf(error) !== 'ENOENT' || depth === 0) throw error
+      if (await lstat(join(root, ...segments.slice(0, depth))).catch(unlessMissing)) {
+        await assertDirectory(join(root, ...segments.slice(0, depth)))
+      }
+    }
+  }
+}
+
+async function assertDirectory(path: string): Promise<void> {
+  const stats = await lstat(path).catch(unlessMissing)
+  if (stats?.isSymbolicLink()) throw symbolicLink()
+  if (stats && !stats.isDirectory()) {
+    throw new BlobFault('failed', 'A file stands where a directory of the blob store should be.')
+  }
+}
+
+const symbolicLink = () =>
+  new BlobFault('symbolic_link', 'A symbolic link stands inside the folder of the blobs.')
+
+function throwIfAborted(signal?: AbortSignal): void {
+  if (signal?.aborted) {
+    throw new BlobFault('aborted', 'The work on the blob store was cut off.', {
+      cause: signal.reason,
+    })
+  }
+}
+
+const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
+
+/** Runs the work and turns what the system throws into a `BlobFault`. */
+async function faults<T>(ofMissing: BlobFaultCode, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw asFault(error, ofMissing)
+  }
+}
+
+const codes: Record<string, BlobFaultCode> = {
+  ENOSPC: 'store_full',
+  EDQUOT: 'store_full',
+  EACCES: 'access_denied',
+  EPERM: 'access_denied',
+  EROFS: 'access_denied',
+  ELOOP: 'symbolic_link',
+}
+
+function asFault(error: unknown, ofMissing: BlobFaultCode): BlobFault {
+  if (error instanceof BlobFault) return error
+  const system = String(codeOf(error) ?? 'unknown')
+  const code = system === 'ENOENT' ? ofMissing : (codes[system] ?? 'failed')
+  if (code === 'blob_missing') return new BlobMissing()
+  // The system's own message holds the whole path; its code says as much.
+  return new BlobFault(code, `The folder of the blobs answered ${system}.`)
+}

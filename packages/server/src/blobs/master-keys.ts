@@ -1,0 +1,126 @@
+import { createSecretKey, type KeyObject, randomBytes, randomUUID } from 'node:crypto'
+import { link, lstat, open, realpath, unlink } from 'node:fs/promises'
+import { basename, dirname, join, resolve, sep } from 'node:path'
+import { makeDirectories, syncDirectory, unlessMissing } from './durable.ts'
+
+/** The keys that wrap data keys. New wraps use `current`; the others only unwrap. */
+export interface MasterKeys {
+  current: { id: string; key: KeyObject }
+  byId: ReadonlyMap<string, KeyObject>
+}
+
+/** A setting or file that gives no usable master keys. It says what to do, and shows no key. */
+export class MasterKeyRefused extends Error {
+  override readonly name = 'MasterKeyRefused'
+}
+
+const keyBytes = 32
+const idPattern = /^[A-Za-z0-9_-]{1,32}$/
+
+/**
+ * Reads `id:base64,id:base64…` (commas or line ends between them), the first of which wraps. Each
+ * key is 32 bytes. Throws `MasterKeyRefused`.
+ */
+export function parseMasterKeys(text: string): MasterKeys {
+  const byId = new Map<string, KeyObject>()
+  for (const entry of text.split(/[,\r\n]+/).map((part) => part.trim())) {
+    if (entry === '') continue
+    const colon = Math.max(entry.indexOf(':'), 0)
+    const [id, encoded] = [entry.slice(0, colon), entry.slice(colon + 1)]
+    if (!idPattern.test(id) || encoded === '') {
+      throw new MasterKeyRefused(
+        'A master key is written id:key, for example k1:$(openssl rand -base64 32), with an id ' +
+          'of at most 32 letters, digits, _ and -.',
+      )
+    }
+    if (byId.has(id)) throw new MasterKeyRefused(`Two master keys have the id ${id}.`)
+    byId.set(id, keyOf(id, encoded))
+  }
+  const [first] = byId
+  if (!first) throw new MasterKeyRefused('There is no master key in the setting.')
+  return { current: { id: first[0], key: first[1] }, byId }
+}
+
+function keyOf(id: string, encoded: string): KeyObject {
+  const bytes = Buffer.from(encoded, 'base64')
+  // Buffer skips what is not base64; encoding again shows whether it did.
+  const standard = encoded.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
+  if (bytes.length !== keyBytes || bytes.toString('base64').replace(/=+$/, '') !== standard) {
+    throw new MasterKeyRefused(`The master key ${id} is not 32 bytes of base64.`)
+  }
+  const key = createSecretKey(bytes)
+  bytes.fill(0)
+  return key
+}
+
+/**
+ * The master keys in a file, which is made with one random key where it is missing, readable by
+ * its owner only. Any number of processes may start at once: all get the same key.
+ *
+ * `apartFrom` are the folders of the database and the blobs: a key beside what it seals would be
+ * in each copy of it. Throws `MasterKeyRefused` for such a path, for a file others may read, and
+ * for one that holds no keys; a file that cannot be written or read is a fault.
+ */
+export async function masterKeyFile(
+  path: string,
+  apartFrom: readonly string[] = [],
+): Promise<MasterKeys> {
+  const folder = dirname(resolve(path))
+  await makeDirectories(folder)
+  const place = join(await realpath(folder), basename(path))
+  await assertApart(place, apartFrom)
+  if (!(await isThere(place))) await createKeyFile(place)
+  // Also when it was there: who made it may not have come so far, and a key that is lost in a
+  // power cut takes with it what it has wrapped by then.
+  await syncDirectory(dirname(place))
+  await assertApart(await realpath(place), apartFrom)
+  const file = await open(place, 'r')
+  try {
+    const stats = await file.stat()
+    if ((stats.mode & 0o077) !== 0) {
+      throw new MasterKeyRefused('The master key file is open to others: chmod 600 it.')
+    }
+    return parseMasterKeys(await file.readFile('utf8'))
+  } finally {
+    await file.close()
+  }
+}
+
+async function assertApart(place: string, apartFrom: readonly string[]): Promise<void> {
+  for (const other of apartFrom) {
+    if (place.startsWith(`${await realpathIfAny(other)}${sep}`)) {
+      throw new MasterKeyRefused('The master key file lies in a folder of what it seals.')
+    }
+  }
+}
+
+/**
+ * Writes a whole file first and gives it its name by `link`, which fails where the name is taken:
+ * so nobody reads half a key, and of several processes one wins.
+ */
+async function createKeyFile(path: string): Promise<void> {
+  const folder = dirname(path)
+  const temporary = join(folder, `.master-key-${randomUUID()}`)
+  const file = await open(temporary, 'wx', 0o600)
+  try {
+    // A random id: where the file is lost and made anew, data keys say which key they miss.
+    const id = `k${randomBytes(4).toString('hex')}`
+    await file.writeFile(`${id}:${randomBytes(keyBytes).toString('base64')}\n`)
+    await file.sync()
+    await link(temporary, path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+  } finally {
+    await file.close()
+    await unlink(temporary)
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  const stats = await lstat(path).catch(unlessMissing)
+  return stats !== undefined
+}
+
+async function realpathIfAny(path: string): Promise<string> {
+  return (await realpath(path).catch(unlessMissing)) ?? resolve(path)
+}

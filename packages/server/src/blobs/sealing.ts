@@ -1,0 +1,159 @@
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto'
+import type { MasterKeys } from './master-keys.ts'
+
+/*
+ * Envelope encryption. Each browser has a random data key; its chunks are sealed with it. The data
+ * key is kept wrapped, that is sealed by a master key of the instance. Both are AES-256-GCM (NIST
+ * SP 800-38D) of node:crypto in one format:
+ *
+ *   version, 1 byte (1) | nonce, 12 bytes | ciphertext, as long as the plain bytes | tag, 16 bytes
+ *
+ * The additional data ties the sealed bytes to their place, so that they open nowhere else.
+ *
+ * Nonces are random. Section 8.3 of the NIST paper allows 2^32 of them a key, for a chance of a
+ * repetition of at most 2^-32. A data key stays far below: a browser that uploads a chunk a second
+ * for its whole life gets there after 136 years. A master key gets there after 2^32 wraps, one for
+ * each browser and rotation: change it before it has wrapped four thousand million data keys.
+ */
+
+const version = 1
+const nonceBytes = 12
+const tagBytes = 16
+const dataKeyBytes = 32
+
+/** What sealing adds to the plain bytes. */
+export const sealOverheadBytes = 1 + nonceBytes + tagBytes
+
+/** The place of a chunk. Numbers are counted for each tab of a session. */
+export interface ChunkContext {
+  projectId: number
+  sessionId: string
+  tab: string
+  number: number
+}
+
+export interface DataKeyOwner {
+  projectId: number
+  browserId: string
+}
+
+/** As it is stored: which master key wrapped it, and the 61 bytes. */
+export interface WrappedDataKey {
+  masterKeyId: string
+  wrapped: Uint8Array
+}
+
+/**
+ * Sealed bytes that do not open: cut short (`length`), of a format not known here (`version`), or
+ * changed, moved to another place or sealed by another key (`authentication`). Or the master key
+ * that wrapped a data key is not among the configured ones (`master_key_unknown`).
+ */
+export class SealBroken extends Error {
+  override readonly name = 'SealBroken'
+  readonly reason: 'length' | 'version' | 'authentication' | 'master_key_unknown'
+
+  constructor(reason: SealBroken['reason'], message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
+
+/** 32 random bytes. Made once a browser; never logged, never stored but wrapped. */
+export function createDataKey(): Uint8Array {
+  return randomBytes(dataKeyBytes)
+}
+
+/** Wraps with the first of the master keys. */
+export function wrapDataKey(
+  masterKeys: MasterKeys,
+  dataKey: Uint8Array,
+  owner: DataKeyOwner,
+): WrappedDataKey {
+  const { id, key } = masterKeys.current
+  return { masterKeyId: id, wrapped: encrypt(key, dataKeyPlace(id, owner), dataKey) }
+}
+
+/** Throws `SealBroken`. */
+export function unwrapDataKey(
+  masterKeys: MasterKeys,
+  { masterKeyId, wrapped }: WrappedDataKey,
+  owner: DataKeyOwner,
+): Uint8Array {
+  const key = masterKeys.byId.get(masterKeyId)
+  if (!key) {
+    throw new SealBroken('master_key_unknown', `There is no master key of the id ${masterKeyId}.`)
+  }
+  if (wrapped.length !== dataKeyBytes + sealOverheadBytes) {
+    throw new SealBroken('length', 'A wrapped data key has a length that none has.')
+  }
+  return decrypt(key, dataKeyPlace(masterKeyId, owner), wrapped)
+}
+
+/**
+ * The same data key under the first of the master keys, or undefined when it is there already.
+ * For the rotation: add a new key in front, rewrap all, then take the old key away.
+ */
+export function rewrap(
+  masterKeys: MasterKeys,
+  wrappedKey: WrappedDataKey,
+  owner: DataKeyOwner,
+): WrappedDataKey | undefined {
+  if (wrappedKey.masterKeyId === masterKeys.current.id) return undefined
+  const dataKey = unwrapDataKey(masterKeys, wrappedKey, owner)
+  try {
+    return wrapDataKey(masterKeys, dataKey, owner)
+  } finally {
+    dataKey.fill(0)
+  }
+}
+
+/** Seals a chunk for its place; `sealOverheadBytes` longer than the plain bytes. */
+export function seal(dataKey: Uint8Array, context: ChunkContext, bytes: Uint8Array): Uint8Array {
+  return encrypt(dataKey, chunkPlace(context), bytes)
+}
+
+/** The plain bytes of a sealed chunk. Throws `SealBroken`. */
+export function open(dataKey: Uint8Array, context: ChunkContext, sealed: Uint8Array): Uint8Array {
+  return decrypt(dataKey, chunkPlace(context), sealed)
+}
+
+// JSON of an array of strings and integers: no two different places are written alike.
+function chunkPlace({ projectId, sessionId, tab, number }: ChunkContext): Buffer {
+  return Buffer.from(JSON.stringify(['lethe chunk', version, projectId, sessionId, tab, number]))
+}
+
+function dataKeyPlace(masterKeyId: string, { projectId, browserId }: DataKeyOwner): Buffer {
+  return Buffer.from(JSON.stringify(['lethe data key', version, masterKeyId, projectId, browserId]))
+}
+
+function encrypt(key: Uint8Array | KeyObject, place: Buffer, bytes: Uint8Array): Uint8Array {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+  cipher.setAAD(place)
+  const ciphertext = cipher.update(bytes)
+  return Buffer.concat([Buffer.of(version), nonce, ciphertext, cipher.final(), cipher.getAuthTag()])
+}
+
+function decrypt(key: Uint8Array | KeyObject, place: Buffer, sealed: Uint8Array): Uint8Array {
+  if (sealed.length < sealOverheadBytes) {
+    throw new SealBroken('length', 'Sealed bytes were cut short.')
+  }
+  if (sealed[0] !== version) {
+    throw new SealBroken('version', 'Sealed bytes are of a format that is not known here.')
+  }
+  const nonce = sealed.subarray(1, 1 + nonceBytes)
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, {
+    authTagLength: tagBytes,
+  })
+  decipher.setAAD(place)
+  decipher.setAuthTag(sealed.subarray(-tagBytes))
+  const bytes = decipher.update(sealed.subarray(1 + nonceBytes, -tagBytes))
+  try {
+    // GCM holds nothing back, so this only checks the tag. Before it the bytes mean nothing.
+    decipher.final()
+  } catch {
+    bytes.fill(0)
+    throw new SealBroken('authentication', 'Sealed bytes were changed, moved or sealed elsewhere.')
+  }
+  return bytes
+}
