@@ -1,0 +1,59 @@
+import { type Opened, open } from './open.ts'
+
+/** The command was called wrongly; the message says how to call it. Ends the process with 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+/** Runs a command on the database, which is reached or, where nothing runs, started for its time. */
+export async function withDatabase(work: (opened: Opened) => Promise<void>): Promise<void> {
+  const opened = await open()
+  try {
+    await work(opened)
+  } finally {
+    await opened.close()
+  }
+}
+
+export function printTable<Row extends object>(
+  rows: Row[],
+  columns: Partial<Record<keyof Row, string>>,
+): void {
+  const names = Object.keys(columns) as (keyof Row)[]
+  const lines = [names.map((name) => columns[name] ?? '')].concat(
+    rows.map((row) => names.map((name) => String(row[name] ?? ''))),
+  )
+  const widths = names.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)))
+  for (const line of lines) {
+    print(
+      line
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+  }
+}
+
+export function isName(text: string): boolean {
+  return (
+    text.trim() !== '' && [...text].length <= 200 && text.isWellFormed() && !text.includes('\0')
+  )
+}
+
+const unitSeconds: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }
+
+/** A duration as in 90s, 30m, 24h or 7d; at most a year. */
+export function secondsOf(text: string): number {
+  const [, number = '', unit = ''] = /^(\d{1,8})([smhd])$/.exec(text) ?? []
+  const seconds = Number(number) * (unitSeconds[unit] ?? Number.NaN)
+  if (!(number !== '' && seconds <= 366 * 86_400)) {
+    throw new UsageError(
+      'A duration is a number and a unit, as in 90s, 30m, 24h or 7d, at most a year.',
+    )
+  }
+  return seconds
+}

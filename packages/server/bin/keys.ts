@@ -1,0 +1,84 @@
+import { defineCommand } from 'citty'
+import { createKey, findProject, listKeys, revokeKey } from '../src/projects/store.ts'
+import { isName, print, printTable, secondsOf, UsageError, withDatabase } from './command.ts'
+import type { Opened } from './open.ts'
+
+const json = { type: 'boolean', description: 'One line of JSON.' } as const
+const project = { type: 'string', required: true, description: "The project's id." } as const
+
+const create = defineCommand({
+  meta: { name: 'create', description: 'Make a key; it is shown this once.' },
+  args: {
+    project,
+    kind: { type: 'string', required: true, description: 'secret or public.' },
+    name: { type: 'string', required: true, description: 'What it is for.' },
+    json,
+  },
+  run: ({ args }) =>
+    withDatabase(async (opened) => {
+      const { kind, name } = args
+      if (kind !== 'secret' && kind !== 'public') {
+        throw new UsageError('--kind is secret or public.')
+      }
+      if (!isName(name)) throw new UsageError('A name has 1 to 200 characters.')
+      const { id } = await existingProject(opened, args.project)
+      const { key, text } = await createKey(opened.db.sql, id, kind, name)
+      if (args.json) print(JSON.stringify({ key: { ...key, projectId: String(id) }, text }))
+      else print(`Key ${key.id} of project ${id}, shown this once:\n  ${text}`)
+    }),
+})
+
+const list = defineCommand({
+  meta: { name: 'list', description: 'List the keys of a project.' },
+  args: { project, json },
+  run: ({ args }) =>
+    withDatabase(async (opened) => {
+      const { id } = await existingProject(opened, args.project)
+      const keys = await listKeys(opened.db.sql, id)
+      if (args.json) {
+        print(JSON.stringify({ keys: keys.map((key) => ({ ...key, projectId: String(id) })) }))
+        return
+      }
+      printTable(
+        keys.map((key) => ({ ...key, end: key.revokedAt ?? key.expiresAt ?? '' })),
+        {
+          id: 'ID',
+          kind: 'KIND',
+          name: 'NAME',
+          last4: 'LAST 4',
+          lastUsedAt: 'LAST USED',
+          end: 'END',
+        },
+      )
+    }),
+})
+
+const revoke = defineCommand({
+  meta: { name: 'revoke', description: 'End a key, now or after an overlap.' },
+  args: {
+    id: { type: 'positional', required: true, description: "The key's id." },
+    in: { type: 'string', description: 'The overlap, as in 90s, 30m, 24h or 7d.' },
+    json,
+  },
+  run: ({ args }) =>
+    withDatabase(async ({ db }) => {
+      const overlapSeconds = args.in === undefined ? 0 : secondsOf(args.in)
+      const isId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(args.id)
+      if (!isId || !(await revokeKey(db.sql, args.id, overlapSeconds))) {
+        throw new UsageError('There is no key with this id; `lethe keys list` shows them.')
+      }
+      if (args.json) print(JSON.stringify({ id: args.id, overlapSeconds }))
+      else print(overlapSeconds === 0 ? 'Revoked.' : `Ends in ${args.in}.`)
+    }),
+})
+
+async function existingProject({ db }: Opened, id: string) {
+  const project = /^[1-9]\d{0,8}$/.test(id) ? await findProject(db.sql, Number(id)) : undefined
+  if (!project) throw new UsageError('There is no such project; `lethe projects list` shows them.')
+  return project
+}
+
+export const keys = defineCommand({
+  meta: { name: 'keys', description: 'Make, list and revoke the keys of a project.' },
+  subCommands: { create, list, revoke },
+})

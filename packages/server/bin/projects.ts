@@ -1,0 +1,50 @@
+import { defineCommand } from 'citty'
+import { createKey, createProject, listProjects } from '../src/projects/store.ts'
+import { isName, print, printTable, UsageError, withDatabase } from './command.ts'
+
+const json = { type: 'boolean', description: 'One line of JSON.' } as const
+
+const create = defineCommand({
+  meta: { name: 'create', description: 'Make a project with its first secret and public key.' },
+  args: { name: { type: 'positional', required: true, description: 'Its name.' }, json },
+  run: ({ args }) =>
+    withDatabase(async ({ db }) => {
+      if (!isName(args.name)) throw new UsageError('A name has 1 to 200 characters.')
+      const made = await db.begin(async (tx) => {
+        const project = await createProject(tx, args.name)
+        const secret = await createKey(tx, project.id, 'secret', 'first secret key')
+        const publicKey = await createKey(tx, project.id, 'public', 'first public key')
+        return { project, secretKey: secret.text, publicKey: publicKey.text }
+      })
+      const { project, secretKey, publicKey } = made
+      if (args.json) {
+        print(
+          JSON.stringify({
+            project: { id: String(project.id), name: project.name },
+            secretKey,
+            publicKey,
+          }),
+        )
+        return
+      }
+      print(`Project ${project.id} "${project.name}". Its keys are shown this once:`)
+      print(`  secret key  ${secretKey}   (for your backend, never in a page)`)
+      print(`  public key  ${publicKey}   (for the browser SDK)`)
+    }),
+})
+
+const list = defineCommand({
+  meta: { name: 'list', description: 'List the projects.' },
+  args: { json },
+  run: ({ args }) =>
+    withDatabase(async ({ db }) => {
+      const projects = (await listProjects(db.sql)).map((one) => ({ ...one, id: String(one.id) }))
+      if (args.json) print(JSON.stringify({ projects }))
+      else printTable(projects, { id: 'ID', name: 'NAME', createdAt: 'CREATED' })
+    }),
+})
+
+export const projects = defineCommand({
+  meta: { name: 'projects', description: 'Make and list projects.' },
+  subCommands: { create, list },
+})

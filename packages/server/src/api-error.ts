@@ -1,0 +1,45 @@
+import {
+  type ErrorBody,
+  type ErrorCode,
+  type ErrorDetail,
+  errorStatus,
+} from '@lethe/contract/errors.ts'
+
+/**
+ * A refusal: an answer the caller is meant to see. Whatever else is thrown is a fault of ours and
+ * reaches the caller as internal_error, without its message. Messages and details never repeat
+ * what was sent.
+ */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly code: ErrorCode
+  readonly details: ErrorDetail[] | undefined
+  readonly headers: Record<string, string>
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { details?: ErrorDetail[]; headers?: Record<string, string>; cause?: unknown } = {},
+  ) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.code = code
+    this.details = options.details
+    this.headers = options.headers ?? {}
+  }
+
+  get status(): number {
+    return errorStatus[this.code]
+  }
+
+  body(requestId: string): ErrorBody {
+    const { code, message, details } = this
+    return { error: { code, message, ...(details && { details }), requestId } }
+  }
+}
+
+/** Refuses a request for one place in it, `path` being a JSON pointer of names the contract knows. */
+export function invalid(path: string, issue: string): ApiError {
+  return new ApiError('invalid_request', `${path === '' ? 'The request' : path}: ${issue}.`, {
+    details: [{ path, issue }],
+  })
+}

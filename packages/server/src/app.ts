@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto'
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, {
+  type FastifyHttpOptions,
+  type FastifyInstance,
+  type FastifyRequest,
+} from 'fastify'
+import { ApiError } from './api-error.ts'
+import { type Cursors, cursorsSignedWith } from './cursor.ts'
+import { deletionJobRoutes } from './erasure/routes.ts'
+import { errorHandler, sendError } from './error-handler.ts'
+import { healthRoutes } from './health.ts'
+import { parseJsonBody } from './json-body.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import { openApiOptions } from './openapi.ts'
+import { personRoutes } from './persons/routes.ts'
+import { keyFinder, secretKeyAuthentication } from './projects/authenticate.ts'
+import type { RateLimit } from './projects/rate-limit.ts'
+import type { Db } from './sql.ts'
+import { validatorCompiler } from './validation.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The project of the key the request came with; 0 on routes that need no key. */
+    projectId: number
+  }
+}
+
+export interface AppOptions {
+  db: Db
+  log: Log
+  metrics: Metrics
+  cursorKey: Buffer
+  rateLimit?: RateLimit
+}
+
+const bodyBytesMaximum = 1_048_576
+const urlBytesMaximum = 8_192
+
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { db, log } = options
+  const cursors: Cursors = cursorsSignedWith(options.cursorKey)
+  const app = Fastify(serverOptions(log)).withTypeProvider<TypeBoxTypeProvider>()
+
+  app.setValidatorCompiler(validatorCompiler)
+  // Answers are made of checked rows; the contract's shapes of them are held by the tests.
+  app.setSerializerCompiler(() => JSON.stringify)
+  app.setErrorHandler(errorHandler(log))
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer' },
+    async (request: FastifyRequest, body: Buffer) => readJsonBody(request, body),
+  )
+
+  observeRequests(app, options)
+  requireSecretKeys(app, options)
+  refuseUnknownRoutes(app)
+  await app.register(swagger, openApiOptions)
+  await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
+  await app.register(healthRoutes, { db, metrics: options.metrics })
+  await app.register(personRoutes, { db, cursors })
+  await app.register(deletionJobRoutes, { db })
+  return app
+}
+
+function serverOptions(log: Log): FastifyHttpOptions<Server> {
+  const handleError = errorHandler(log)
+  return {
+    logger: false,
+    genReqId: () => randomUUID(),
+    bodyLimit: bodyBytesMaximum,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 65_000,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    http: { headersTimeout: 10_000, maxHeaderSize: 32_768 },
+    routerOptions: {
+      // An id of 200 characters is up to 2,400 bytes of a URL; longer ones get their 404 from us.
+      maxParamLength: urlBytesMaximum,
+      querystringParser: parseQuery,
+    },
+    // `__proto__` is a property key like any other; nothing here copies bodies key by key.
+    onProtoPoisoning: 'ignore',
+    onConstructorPoisoning: 'ignore',
+    frameworkErrors: (error, request, reply) => handleError(error, request, reply),
+    clientErrorHandler: answerBrokenRequest,
+  }
+}
+
+function readJsonBody(request: FastifyRequest, body: Buffer): unknown {
+  const encoding = request.headers['content-encoding'] ?? 'identity'
+  const charset = /charset="?([^";]+)/i.exec(request.headers['content-type'] ?? '')?.[1] ?? 'utf-8'
+  if (encoding !== 'identity' || !/^utf-?8$/i.test(charset)) {
+    throw new ApiError('unsupported_media_type', 'Send the body as application/json in UTF-8.')
+  }
+  // Clients that name the type of a body they do not send are many.
+  return body.length === 0 ? undefined : parseJsonBody(body)
+}
+
+/** The query as names and texts; a name that comes twice is a list, which no parameter takes. */
+function parseQuery(text: string): Record<string, string | string[]> {
+  const query: Record<string, string | string[]> = Object.create(null)
+  for (const part of text.split('&')) {
+    if (part === '') continue
+    const [name = '', value = ''] = part.split(/=(.*)/s, 2).map(decodeQueryText)
+    const known = query[name]
+    query[name] = known === undefined ? value : [known, value].flat()
+  }
+  return query
+}
+
+function decodeQueryText(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw new ApiError('invalid_request', 'The URL has an invalid percent-encoding.')
+  }
+}
+
+function observeRequests(app: FastifyInstance, { log, metrics }: AppOptions): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    if (request.raw.url && request.raw.url.length > urlBytesMaximum) {
+      throw new ApiError('uri_too_long', 'The URL is too long.')
+    }
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url ?? 'unknown'
+    metrics.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1_000)
+    log.event(reply.statusCode >= 400 ? 'info' : 'debug', 'request', {
+      requestId: request.id,
+      method: request.method,
+      route,
+      status: reply.statusCode,
+      milliseconds: Math.round(reply.elapsedTime),
+      projectId: request.projectId,
+    })
+  })
+}
+
+/** Everything under /v1 needs a secret key, also what does not exist there. */
+function requireSecretKeys(app: FastifyInstance, { db, rateLimit }: AppOptions): void {
+  const authenticate = secretKeyAuthentication(keyFinder(db.short), rateLimit)
+  app.decorateRequest('projectId', 0)
+  app.addHook('onRequest', async (request, reply) => {
+    if (!/^\/v1(?:[/?]|$)/.test(request.raw.url ?? '')) return
+    reply.headers(await authenticate(request))
+  })
+}
+
+function refuseUnknownRoutes(app: FastifyInstance): void {
+  const methods = new Map<string, { pattern: RegExp; allowed: Set<string> }>()
+  app.addHook('onRoute', ({ url, method }) => {
+    const pattern = new RegExp(`^${url.replace(/:\w+/g, '[^/]+').replaceAll('*', '.*')}$`)
+    const known = methods.get(url) ?? { pattern, allowed: new Set() }
+    for (const one of [method].flat()) known.allowed.add(one)
+    methods.set(url, known)
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const [path = ''] = (request.raw.url ?? '').split('?')
+    const allowed = [...methods.values()].filter(({ pattern }) => pattern.test(path))
+    const refusal =
+      allowed.length === 0
+        ? new ApiError('not_found', 'There is nothing at this path.')
+        : new ApiError('method_not_allowed', 'This path does not take this method.', {
+            headers: { allow: allowed.flatMap((one) => [...one.allowed]).join(', ') },
+          })
+    return sendError(reply, request, refusal)
+  })
+}
+
+/** Answers what is no HTTP that Fastify could route: its parts never reach a route or a hook. */
+function answerBrokenRequest(
+  error: Error & { code?: string; rawPacket?: unknown },
+  socket: Socket,
+) {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const refusal = refusalOfBroken(error)
+  const requestId = randomUUID()
+  const body = JSON.stringify(refusal.body(requestId))
+  socket.end(
+    `HTTP/1.1 ${refusal.status} ${refusal.code}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  )
+}
+
+function refusalOfBroken({ code, rawPacket }: { code?: string; rawPacket?: unknown }): ApiError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return Buffer.isBuffer(rawPacket) && rawPacket.subarray(0, urlBytesMaximum).includes(0x0a)
+        ? new ApiError('headers_too_large', 'The headers are too large.')
+        : new ApiError('uri_too_long', 'The URL is too long.')
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError('request_timeout', 'The request took too long to arrive.')
+    default:
+      return new ApiError('invalid_request', 'The request is not valid HTTP.')
+  }
+}

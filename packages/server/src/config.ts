@@ -1,0 +1,108 @@
+import type { LogLevel } from './log.ts'
+
+/** A setting that cannot be used; the message is one line, names the setting, and is for an operator. */
+export class SettingRefused extends Error {
+  override readonly name = 'SettingRefused'
+}
+
+interface Setting<T> {
+  default: string
+  read(text: string): T
+  describe: string
+}
+
+/** Throws for a text that is no value of the setting, saying what one is. */
+function expects(what: string): never {
+  throw new Error(what)
+}
+
+const integer =
+  (minimum: number, maximum: number) =>
+  (text: string): number => {
+    const number = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    return number >= minimum && number <= maximum
+      ? number
+      : expects(`a whole number from ${minimum} to ${maximum}`)
+  }
+
+const oneOf =
+  <T extends string>(...values: T[]) =>
+  (text: string): T =>
+    values.find((value) => value === text) ?? expects(`one of ${values.join(', ')}`)
+
+function postgresUrl(value: string): string {
+  return value === '' || /^postgres(?:ql)?:\/\/\S+$/.test(value)
+    ? value
+    : expects('a URL that begins with postgres://')
+}
+
+/** Every setting there is. The README's table is made of this one (`npm run generate`). */
+export const settings = {
+  HOST: {
+    default: '127.0.0.1',
+    read: (value) => (/^\S+$/.test(value) ? value : expects('an address or a host name')),
+    describe: 'The address to listen on; `0.0.0.0` for all.',
+  } as Setting<string>,
+  PORT: {
+    default: '3000',
+    read: integer(0, 65_535),
+    describe: 'The port to listen on; `0` takes a free one.',
+  } as Setting<number>,
+  DATABASE_URL: {
+    default: '',
+    read: postgresUrl,
+    describe:
+      'A PostgreSQL 15 to 18, as in `postgres://user:password@host/database`. Empty: the embedded one.',
+  } as Setting<string>,
+  DATA_DIR: {
+    default: './data',
+    read: (value) => (value.trim() === '' ? expects('the path of a folder') : value),
+    describe: 'The folder of the embedded database and whatever else is kept on this machine.',
+  } as Setting<string>,
+  DATABASE_POOL_SIZE: {
+    default: '8',
+    read: integer(2, 200),
+    describe: 'Connections for lists, searches and transactions, in each process.',
+  } as Setting<number>,
+  LOG_LEVEL: {
+    default: 'info',
+    read: oneOf('debug', 'info', 'warn', 'error'),
+    describe:
+      'How much is logged, as JSON lines: `info` has refused and failed requests, `debug` all of them.',
+  } as Setting<LogLevel>,
+  RATE_LIMIT_PER_SECOND: {
+    default: '0',
+    read: integer(0, 1_000_000),
+    describe: 'Requests a secret key may make a second for ever, in each process; `0` is no limit.',
+  } as Setting<number>,
+  RATE_LIMIT_BURST: {
+    default: '100',
+    read: integer(1, 1_000_000),
+    describe: 'Requests a secret key may make at once before the limit holds.',
+  } as Setting<number>,
+} satisfies Record<string, Setting<unknown>>
+
+type Settings = typeof settings
+export type Config = { [Name in keyof Settings]: ReturnType<Settings[Name]['read']> }
+
+/** Reads the settings out of an environment; an empty one is the default. Values are never repeated. */
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  const entries = Object.entries(settings).map(([name, setting]) => {
+    const value = environment[name] || setting.default
+    try {
+      return [name, setting.read(value)]
+    } catch (error) {
+      throw new SettingRefused(`The setting ${name} has to be ${(error as Error).message}.`)
+    }
+  })
+  return Object.fromEntries(entries) as Config
+}
+
+/** The README's table of settings, as Markdown. */
+export function settingsTable(): string {
+  const rows = Object.entries(settings).map(
+    ([name, setting]) =>
+      `| \`${name}\` | ${setting.default === '' ? '' : `\`${setting.default}\``} | ${setting.describe} |`,
+  )
+  return ['| setting | default | what it does |', '| --- | --- | --- |', ...rows].join('\n')
+}

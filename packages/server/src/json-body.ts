@@ -1,0 +1,96 @@
+import { ApiError, invalid } from './api-error.ts'
+
+// The standard has it since V8 11.4; the compiler's library does not know it yet.
+declare global {
+  interface JSON {
+    rawJSON(text: string): unknown
+  }
+}
+
+/** The levels properties may nest, the properties object itself being the first. */
+const depthMaximum = 20
+
+/** The digits PostgreSQL may have to write out for exponents: more would not fit the stored maximum. */
+const exponentDigitsMaximum = 262_144
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * Reads a JSON body. Numbers that a double would change are kept as they were written (they become
+ * `JSON.rawJSON` values, which `JSON.stringify` prints back exactly); a number beyond the range of
+ * a double is refused, as it would turn into null, which in this API means "remove".
+ */
+export function parseJsonBody(bytes: Buffer): unknown {
+  const text = decode(bytes)
+  const value = parse(text)
+  // What a body may hold besides well-formed text can only have come in as an escape.
+  checkValue(value, 0, /\\u(?:0000|[dD][89a-fA-F])/.test(text))
+  return value
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw new ApiError('invalid_request', 'The body is not valid UTF-8.')
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return hasDelicateNumber.test(text) ? JSON.parse(text, exactNumbers()) : JSON.parse(text)
+  } catch (error) {
+    if (error instanceof ApiError) throw error
+    throw new ApiError('invalid_request', 'The body is not valid JSON.')
+  }
+}
+
+/** A number of 16 digits and more, or with an exponent, somewhere that is not within a word. */
+const hasDelicateNumber = /(?:^|[[:,\s])-?(?:[\d.]{16}|[\d.]+[eE])/
+
+function exactNumbers() {
+  let exponentDigits = 0
+  return (_key: string, value: unknown, context?: { source?: string }): unknown => {
+    const source = context?.source
+    if (typeof value !== 'number' || source === undefined) return value
+    const [mantissa = '', exponent] = source.split(/[eE]/)
+    if (!Number.isFinite(value) || (value === 0 && /[1-9]/.test(mantissa))) {
+      throw invalid('/body', 'has a number outside of what can be stored')
+    }
+    // 1e300 takes five characters here and three hundred in the database.
+    if (exponent !== undefined) exponentDigits += Math.abs(Number(exponent))
+    if (exponentDigits > exponentDigitsMaximum) {
+      throw invalid('/body', 'has more digits in its numbers than can be stored')
+    }
+    return String(value) === source ? value : JSON.rawJSON(source)
+  }
+}
+
+function checkValue(value: unknown, depth: number, checkText: boolean): void {
+  if (typeof value === 'string') {
+    if (checkText) checkString(value)
+  } else if (typeof value === 'object' && value !== null) {
+    if (depth > depthMaximum) {
+      throw invalid('/body', `is nested deeper than ${depthMaximum} levels`)
+    }
+    if (Array.isArray(value)) {
+      for (const item of value) checkValue(item, depth + 1, checkText)
+      return
+    }
+    for (const key in value) {
+      if (checkText) checkString(key)
+      checkValue((value as Record<string, unknown>)[key], depth + 1, checkText)
+    }
+  }
+}
+
+function checkString(text: string): void {
+  if (!isStorable(text)) {
+    throw invalid('/body', 'has U+0000 or an unpaired surrogate, which cannot be stored')
+  }
+}
+
+/** Whether a text can go to PostgreSQL and through a URL and come back unchanged. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed()
+}

@@ -1,0 +1,160 @@
+import { Readable } from 'node:stream'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import {
+  createPerson,
+  deletePerson,
+  getPerson,
+  listPersons,
+  type Properties,
+  updatePerson,
+} from '@lethe/contract/person.ts'
+import type { FastifyReply } from 'fastify'
+import { ApiError, invalid } from '../api-error.ts'
+import type { Cursors } from '../cursor.ts'
+import { requestDeletion } from '../erasure/store.ts'
+import { isStorable } from '../json-body.ts'
+import type { Db } from '../sql.ts'
+import { searchPersons } from './search.ts'
+import { findPerson, listPersons as listRows, type PersonRow, writePerson } from './store.ts'
+
+const externalIdMaximum = 200
+
+/** A body above this takes the database long enough to hold up what shares its connection. */
+const shortBodyBytes = 16_384
+
+/** A page above this is sent in parts, so that writing it out never holds up other requests. */
+const wholePageCharacters = 262_144
+
+export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors }> = async (
+  app,
+  { db, cursors },
+) => {
+  async function write(
+    projectId: number,
+    externalId: string,
+    properties: Properties,
+    options: { createMissing: boolean; bodyBytes: number },
+  ) {
+    const sql = options.bodyBytes > shortBodyBytes ? db.sql : db.short
+    const written = await writePerson(sql, projectId, externalId, properties, options.createMissing)
+    refuseUnlessWritten(written.outcome)
+    return written
+  }
+
+  app.route({
+    ...createPerson,
+    handler: async ({ projectId, body, headers }, reply) => {
+      const { outcome, person } = await write(projectId, body.externalId, body.properties ?? {}, {
+        createMissing: true,
+        bodyBytes: Number(headers['content-length'] ?? Number.POSITIVE_INFINITY),
+      })
+      return sendJson(reply.code(outcome === 'created' ? 201 : 200), personReply(person))
+    },
+  })
+
+  app.route({
+    ...updatePerson,
+    handler: async ({ projectId, params, body, headers }, reply) => {
+      const externalId = externalIdOf(params)
+      if (body.externalId !== undefined && body.externalId !== externalId) {
+        throw invalid('/body/externalId', 'differs from the one in the path')
+      }
+      const { person } = await write(projectId, externalId, body.properties, {
+        createMissing: false,
+        bodyBytes: Number(headers['content-length'] ?? Number.POSITIVE_INFINITY),
+      })
+      return sendJson(reply, personReply(person))
+    },
+  })
+
+  app.route({
+    ...getPerson,
+    handler: async ({ projectId, params }, reply) => {
+      const person = await findPerson(db.short, projectId, externalIdOf(params))
+      if (!person) throw personNotFound()
+      return sendJson(reply, personReply(person))
+    },
+  })
+
+  app.route({
+    ...listPersons,
+    handler: async ({ projectId, query }, reply) => {
+      const { limit, cursor, search = '', externalId } = query
+      for (const name of ['search', 'externalId'] as const) {
+        if (!isStorable(query[name] ?? '')) throw invalid(`/query/${name}`, 'has U+0000')
+      }
+      if (externalId !== undefined) {
+        if (search !== '') throw invalid('/query', 'has both search and externalId')
+        const person = await findPerson(db.short, projectId, externalId)
+        return sendJson(reply, pageReply(person ? [person] : [], null))
+      }
+      const list = ['persons', projectId, search]
+      const beforeId = cursor === undefined ? null : cursors.decode(list, cursor)
+      const rows =
+        search === ''
+          ? await listRows(db.sql, projectId, beforeId, limit + 1)
+          : await searchPersons(db.sql, projectId, search, beforeId, limit + 1)
+      const page = rows.slice(0, limit)
+      const last = rows.length > limit ? page.at(-1) : undefined
+      return sendJson(reply, pageReply(page, last ? cursors.encode(list, last.id) : null))
+    },
+  })
+
+  app.route({
+    ...deletePerson,
+    handler: async ({ projectId, params, query }, reply) => {
+      const job = await requestDeletion(db, projectId, externalIdOf(params), query.keepRecordings)
+      return reply.code(202).send({ job })
+    },
+  })
+}
+
+/** The path's externalId. One that no person can have is nobody's, and so a 404 like any other. */
+function externalIdOf({ externalId }: { externalId: string }): string {
+  if (!isStorable(externalId)) throw invalid('/params/externalId', 'has U+0000')
+  // Code points are at least half as many as UTF-16 units: most ids need no counting.
+  const isTooLong =
+    externalId.length > externalIdMaximum && [...externalId].length > externalIdMaximum
+  if (externalId === '' || isTooLong) throw personNotFound()
+  return externalId
+}
+
+function refuseUnlessWritten(outcome: Awaited<ReturnType<typeof writePerson>>['outcome']): void {
+  switch (outcome) {
+    case 'deleting':
+      throw new ApiError('person_being_deleted', 'A deletion of this person is in progress.')
+    case 'missing':
+      throw personNotFound()
+    case 'too_many_keys':
+      throw invalid('/body/properties', 'would have more than 1000 keys after the merge')
+    case 'too_large':
+      throw invalid('/body/properties', 'would be larger than 256 KiB after the merge')
+  }
+}
+
+function personNotFound(): ApiError {
+  return new ApiError('person_not_found', 'No person with this externalId.')
+}
+
+function personJson(row: Omit<PersonRow, 'id'>): string {
+  return `{"externalId":${JSON.stringify(row.externalId)},"properties":${row.properties},"createdAt":"${row.createdAt}","updatedAt":"${row.updatedAt}"}`
+}
+
+function personReply(row: Omit<PersonRow, 'id'>): string {
+  return `{"person":${personJson(row)}}`
+}
+
+function pageReply(rows: PersonRow[], nextCursor: string | null): string | Readable {
+  const parts = rows.map(personJson)
+  const end = `],"nextCursor":${JSON.stringify(nextCursor)}}`
+  const characters = parts.reduce((sum, part) => sum + part.length, 0)
+  if (characters <= wholePageCharacters) return `{"persons":[${parts.join()}${end}`
+  return Readable.from(
+    parts.map((part, i) => (i === 0 ? `{"persons":[${part}` : `,${part}`)).concat(end),
+    { objectMode: false, highWaterMark: wholePageCharacters },
+  )
+}
+
+function sendJson(reply: FastifyReply, json: string | Readable): FastifyReply {
+  return reply.type('application/json; charset=utf-8').send(json)
+}

@@ -1,0 +1,62 @@
+import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../api-error.ts'
+import type { Sql } from '../sql.ts'
+import { hashOfKeyText, type KeyKind, kindOfKeyText } from './key-text.ts'
+import type { RateLimit } from './rate-limit.ts'
+import { findWorkingKey, touchKey } from './store.ts'
+
+/** How long a key that worked is taken to work: a revoked one stops within 5 seconds everywhere. */
+const trustedMilliseconds = 3_000
+
+/** Keys in use at one time; more are looked up each time, and memory stays bounded. */
+const trustedMaximum = 10_000
+
+interface TrustedKey {
+  projectId: number
+  id: string
+  kind: KeyKind
+  until: number
+}
+
+export type FindKey = (text: string) => Promise<TrustedKey | undefined>
+
+/** Looks keys up and remembers those that work for a few seconds; what does not work is never remembered. */
+export function keyFinder(sql: Sql): FindKey {
+  const trusted = new Map<string, TrustedKey>()
+  return async (text) => {
+    if (kindOfKeyText(text) === undefined) return undefined
+    const hash = hashOfKeyText(text)
+    const known = trusted.get(hash)
+    const now = performance.now()
+    if (known && known.until > now) return known
+    const found = await findWorkingKey(sql, hash)
+    if (!found) {
+      trusted.delete(hash)
+      return undefined
+    }
+    // When a key was last used is only told to the minute; failing to note it fails no request.
+    if (found.isUseStale) touchKey(sql, found.projectId, found.id).catch(() => {})
+    if (trusted.size >= trustedMaximum) trusted.clear()
+    const key = { ...found, until: now + trustedMilliseconds }
+    trusted.set(hash, key)
+    return key
+  }
+}
+
+/** Says whose request it is, before anything else of it is looked at; sets `request.projectId`. */
+export function secretKeyAuthentication(findKey: FindKey, rateLimit: RateLimit | undefined) {
+  return async (request: FastifyRequest): Promise<Record<string, string>> => {
+    const text = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
+    const key = text === undefined ? undefined : await findKey(text)
+    if (!key) {
+      throw new ApiError('unauthorized', 'Send a working secret key: Authorization: Bearer sk_….', {
+        headers: { 'www-authenticate': 'Bearer' },
+      })
+    }
+    if (key.kind !== 'secret') {
+      throw new ApiError('forbidden', 'This is a public key; the server API takes a secret key.')
+    }
+    request.projectId = key.projectId
+    return rateLimit?.(key.id) ?? {}
+  }
+}

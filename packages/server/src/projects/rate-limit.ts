@@ -1,0 +1,38 @@
+import { ApiError } from '../api-error.ts'
+
+/** Takes one request out of a bucket: answers the RateLimit headers, or throws rate_limited. */
+export type RateLimit = (bucket: string) => Record<string, string>
+
+const bucketsMaximum = 100_000
+
+/**
+ * A token bucket for each name: `perSecond` requests for ever, `burst` of them at once. It counts
+ * in this process; with several behind a balancer, each gives out its own share.
+ */
+export function tokenBuckets(
+  perSecond: number,
+  burst: number,
+  now: () => number = () => performance.now() / 1_000,
+): RateLimit {
+  const buckets = new Map<string, { tokens: number; at: number }>()
+  return (name) => {
+    const time = now()
+    const bucket = buckets.get(name) ?? { tokens: burst, at: time }
+    const tokens = Math.min(burst, bucket.tokens + (time - bucket.at) * perSecond)
+    // Whoever fills the memory with names gets full buckets, not a crash.
+    if (buckets.size >= bucketsMaximum) buckets.clear()
+    const isRefused = tokens < 1
+    buckets.set(name, { tokens: isRefused ? tokens : tokens - 1, at: time })
+    const remaining = Math.max(0, Math.floor(isRefused ? 0 : tokens - 1))
+    const waitSeconds = Math.ceil((isRefused ? 1 - tokens : burst - (tokens - 1)) / perSecond)
+    const headers = {
+      'ratelimit-limit': String(burst),
+      'ratelimit-remaining': String(remaining),
+      'ratelimit-reset': String(waitSeconds),
+    }
+    if (!isRefused) return headers
+    throw new ApiError('rate_limited', 'Too many requests with this key; try again later.', {
+      headers: { ...headers, 'retry-after': String(waitSeconds) },
+    })
+  }
+}

@@ -1,0 +1,101 @@
+import type { Sql } from '../sql.ts'
+import { hashOfKeyText, type KeyKind, newKeyText } from './key-text.ts'
+
+export interface Project {
+  id: number
+  name: string
+  createdAt: string
+}
+
+export interface Key {
+  id: string
+  projectId: number
+  kind: KeyKind
+  name: string
+  last4: string
+  createdAt: string
+  /** Exact to about a minute. */
+  lastUsedAt: string | null
+  expiresAt: string | null
+  revokedAt: string | null
+}
+
+export async function createProject(sql: Sql, name: string): Promise<Project> {
+  const [project] = await sql<Project>`
+    insert into projects (name) values (${name})
+    returning id, name, created_at as "createdAt"`
+  return project as Project
+}
+
+export function listProjects(sql: Sql): Promise<Project[]> {
+  return sql<Project>`select id, name, created_at as "createdAt" from projects order by id`
+}
+
+export async function findProject(sql: Sql, id: number): Promise<Project | undefined> {
+  const [project] = await sql<Project>`
+    select id, name, created_at as "createdAt" from projects where id = ${id}`
+  return project
+}
+
+/** Makes a key. `text` is the only time the key itself is seen. */
+export async function createKey(
+  sql: Sql,
+  projectId: number,
+  kind: KeyKind,
+  name: string,
+): Promise<{ key: Key; text: string }> {
+  const text = newKeyText(kind)
+  const [key] = await sql<Key>`
+    insert into keys (project_id, kind, name, hash, last4)
+    values (${projectId}, ${kind}, ${name}, decode(${hashOfKeyText(text)}, 'hex'), ${text.slice(-4)})
+    returning id, project_id as "projectId", kind, name, last4, created_at as "createdAt",
+      last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"`
+  return { key: key as Key, text }
+}
+
+export function listKeys(sql: Sql, projectId: number): Promise<Key[]> {
+  return sql<Key>`
+    select id, project_id as "projectId", kind, name, last4, created_at as "createdAt",
+      last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"
+    from keys
+    where project_id = ${projectId}
+    order by created_at, id`
+}
+
+/**
+ * Ends a key now, or after an overlap in which the old and the new one both work. An end that was
+ * set before can be brought forward, not put off. Answers whether there was such a key.
+ */
+export async function revokeKey(sql: Sql, id: string, overlapSeconds: number): Promise<boolean> {
+  const rows =
+    overlapSeconds > 0
+      ? await sql`
+          update keys
+          set expires_at = least(expires_at, app_now() + ${overlapSeconds} * interval '1 second')
+          where id = ${id}
+          returning id`
+      : await sql`
+          update keys set revoked_at = coalesce(revoked_at, app_now()) where id = ${id}
+          returning id`
+  return rows.length > 0
+}
+
+/** A key that works at this moment, by the hash of its text. */
+export async function findWorkingKey(
+  sql: Sql,
+  hash: string,
+): Promise<{ projectId: number; id: string; kind: KeyKind; isUseStale: boolean } | undefined> {
+  const [key] = await sql<{ projectId: number; id: string; kind: KeyKind; isUseStale: boolean }>`
+    select project_id as "projectId", id, kind,
+      coalesce(last_used_at < app_now() - interval '1 minute', true) as "isUseStale"
+    from keys
+    where hash = decode(${hash}, 'hex')
+      and revoked_at is null
+      and (expires_at is null or expires_at > app_now())`
+  return key
+}
+
+export async function touchKey(sql: Sql, projectId: number, id: string): Promise<void> {
+  await sql`
+    update keys set last_used_at = app_now() where project_id = ${projectId} and id = ${id}`
+}

@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts'],
+    globalSetup: ['packages/server/test/global-setup.ts'],
+    // The machine is shared: a time-out is there to end what hangs, not to measure.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
+})
