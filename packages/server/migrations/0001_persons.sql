@@ -164,13 +164,15 @@ begin
       if outcome is not null then
         return;
       end if;
-      -- The merge is computed again on the newest version of the row, which is locked by then.
+      -- Everything is decided again on the newest version of the row, which is locked by then. What
+      -- no longer holds there leaves the row alone, and the next round reads what happened.
       update persons p
       set properties = (p.properties || set_properties) - removed,
           updated_at = greatest(app_now(), p.updated_at + interval '1 millisecond')
       where p.project_id = in_project_id and p.id = person.id
         and p.deletion_job_id is null
-        and p.properties = person.properties
+        and (p.properties || set_properties) - removed <> p.properties
+        and properties_refused((p.properties || set_properties) - removed) is null
       returning * into person;
       if found then
         if folded_name is not null or folded_email is not null then
