@@ -20,12 +20,18 @@ export interface DatabaseFacts {
   locale: string
 }
 
+/** What a database holds: everything but the browsers' data keys, or those (KEY_DATABASE_URL), or both. */
+export type Schema = 'main' | 'keys'
+
 /**
- * Brings the schema up to date, each migration in a transaction, under a lock that lets one process
+ * Brings a schema up to date, each migration in a transaction, under a lock that lets one process
  * at a time do it. A migration that was applied and has changed since is refused, as is a database
  * that is newer than this version of Lethe.
  */
-export async function migrate(connection: DbOptions['connection']): Promise<{ applied: string[] }> {
+export async function migrate(
+  connection: DbOptions['connection'],
+  schema: Schema = 'main',
+): Promise<{ applied: string[] }> {
   const { sql, client, end } = await connectOne(connection)
   try {
     await sql`select pg_advisory_lock(${migrationLock})`
@@ -35,8 +41,10 @@ export async function migrate(connection: DbOptions['connection']): Promise<{ ap
         sha256     text not null,
         applied_at timestamptz not null default now()
       )`)
-    const known = await sql<{ name: string; sha256: string }>`select name, sha256 from migrations`
-    const files = migrationFiles()
+    const known = (
+      await sql<{ name: string; sha256: string }>`select name, sha256 from migrations`
+    ).filter(({ name }) => name.startsWith('keys/') === (schema === 'keys'))
+    const files = migrationFiles(schema)
     const unknown = known.find(({ name }) => !files.some((file) => file.name === name))
     if (unknown) {
       throw new DatabaseRefused(
@@ -63,10 +71,12 @@ export async function migrate(connection: DbOptions['connection']): Promise<{ ap
   }
 }
 
-function migrationFiles(): { name: string; text: string; sha256: string }[] {
-  return readdirSync(folder)
+function migrationFiles(schema: Schema): { name: string; text: string; sha256: string }[] {
+  const prefix = schema === 'keys' ? 'keys/' : ''
+  return readdirSync(join(folder, prefix))
     .filter((name) => name.endsWith('.sql'))
     .sort()
+    .map((name) => prefix + name)
     .map((name) => {
       const text = readFileSync(join(folder, name), 'utf8')
       return { name, text, sha256: createHash('sha256').update(text).digest('hex') }
