@@ -1,0 +1,184 @@
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connectOne, type DbAddress } from '../sql.ts'
+import { type Cluster, database, prepareCluster, superuser } from './cluster.ts'
+import { EmbeddedError } from './embedded-error.ts'
+import { postmasterOf, type Start, startPostmaster, stopPostmaster } from './postmaster.ts'
+import { keepSession, lock, type Session } from './session.ts'
+
+export { EmbeddedError }
+
+export interface EmbeddedDatabase {
+  /** For connections of this process, and of those it starts, until `close`. */
+  address: DbAddress
+  /** Call it when all other connections are closed. Stops the database if nobody else uses it. */
+  close(): Promise<void>
+}
+
+export interface EmbeddedOptions {
+  dataDir: string
+  /** Told when the database went away while it was used and could not be brought back yet. */
+  onFault?: (error: Error) => void
+}
+
+/** The longest wait for a server that gives no sign of life, and for one that does. */
+const silenceSeconds = 30
+const recoverySeconds = 600
+const claimSeconds = 2
+
+/**
+ * Starts the database of a data folder, or joins the one that runs there already, whoever started
+ * it; after a crash it recovers. Should it go away later, it is brought back.
+ * @throws {EmbeddedError} for what an operator can mend.
+ */
+export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
+  const cluster = await prepareCluster(options.dataDir)
+  const { host, release } = socketFolder(cluster.folder)
+  const address: DbAddress = { host, port: 5432, user: superuser, database }
+  try {
+    const use = await keepSession(() => joinServer(cluster, address), options.onFault)
+    const close = async () => {
+      await use.end((session) => leaveServer(session, cluster.folder))
+      release()
+    }
+    let closing: Promise<void> | undefined
+    return {
+      address,
+      close() {
+        closing ??= close()
+        return closing
+      },
+    }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+/**
+ * Makes this process the service of an embedded database, until `release` or its end.
+ * @throws {EmbeddedError} if another process is it, and still is after 2 s.
+ */
+export async function claimService(
+  connection: string | DbAddress,
+): Promise<{ release(): Promise<void> }> {
+  const claim = await keepSession(async () => {
+    const session = await connectOne(connection)
+    if (await takeServiceLock(session)) return session
+    await session.end()
+    throw new EmbeddedError(
+      'another Lethe service is running on this data folder: stop it, or set another DATA_DIR',
+    )
+  })
+  return { release: () => claim.end() }
+}
+
+/** A service that was killed holds its lock until PostgreSQL has noticed. */
+async function takeServiceLock({ sql }: Session): Promise<boolean> {
+  for (const end = Date.now() + claimSeconds * 1_000; ; await sleep(50)) {
+    const rows = await sql<{ taken: boolean }>`
+      select pg_try_advisory_lock(${lock.class}, ${lock.service}) as "taken"`
+    if (rows[0]?.taken) return true
+    if (Date.now() > end) return false
+  }
+}
+
+/** The folder of the server's socket, under a name that is not too long for a socket's address. */
+function socketFolder(folder: string): { host: string; release(): void } {
+  const limitBytes = 103
+  if (Buffer.byteLength(join(folder, '.s.PGSQL.5432')) <= limitBytes) {
+    return { host: folder, release() {} }
+  }
+  if (process.platform !== 'linux') {
+    throw new EmbeddedError(`the path of the data folder is too long for a socket: ${folder}`)
+  }
+  const handle = openSync(folder, 'r')
+  return { host: `/proc/${process.pid}/fd/${handle}`, release: () => closeSync(handle) }
+}
+
+/** Starts the server if need be, and answers the session that makes us a user of it. */
+async function joinServer(cluster: Cluster, address: DbAddress): Promise<Session> {
+  const begin = Date.now()
+  let heard = begin
+  let start: Start | undefined
+  for (;;) {
+    const answer = await tryToJoin(address)
+    if (typeof answer === 'object') return answer
+    const now = Date.now()
+    if (answer === 'later') heard = now
+    if (now - heard > silenceSeconds * 1_000 || now - begin > recoverySeconds * 1_000) {
+      throw silence(cluster)
+    }
+    if (start && !start.goesOn()) {
+      refuseFailedStart(start, cluster)
+      start = undefined
+      // A start that lost to another one, or to the last children of a killed server.
+      await sleep(100)
+    }
+    if (!start && postmasterOf(cluster.folder) === undefined) start = startPostmaster(cluster)
+    await sleep(Math.min(20 + (now - begin) / 10, 200))
+  }
+}
+
+/** `later`: the server starts or stops. `silent`: there is none, as far as can be seen. */
+async function tryToJoin(address: DbAddress): Promise<Session | 'later' | 'silent'> {
+  let session: Session | undefined
+  try {
+    session = await connectOne(address)
+    const rows = await session.sql<{ joined: boolean }>`
+      select pg_try_advisory_lock_shared(${lock.class}, ${lock.user}) as "joined"`
+    if (rows[0]?.joined) return session
+    // Its last user is about to stop it.
+    await session.end()
+    return 'later'
+  } catch (error) {
+    await session?.end().catch(() => {})
+    const { code } = error as { code?: string }
+    const comesOrGoes = code?.startsWith('57P')
+    if (comesOrGoes) return 'later'
+    const isAnswer = code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E')
+    if (isAnswer) {
+      throw new EmbeddedError(`the built-in database refuses us (SQLSTATE ${code})`, {
+        cause: error,
+      })
+    }
+    return 'silent'
+  }
+}
+
+/** Throws unless the start ended for a reason that passes. */
+function refuseFailedStart(start: Start, { folder, log }: Cluster): void {
+  const words = start.lastWords()
+  if (/lock file .* already exists|pre-existing shared memory block/.test(words)) return
+  if (words.includes('No space left on device')) {
+    throw new EmbeddedError(`the disk of ${folder} is full: the database cannot start`)
+  }
+  const toUs = /the database system is (starting|shutting|not yet|in recovery)/
+  const reason = words
+    .split('\n')
+    .find((line) => /FATAL|PANIC|^spawn/.test(line) && !toUs.test(line))
+  if (reason === undefined) return
+  const words_ = reason.replace(/^.*?(FATAL|PANIC): */, '')
+  throw new EmbeddedError(`PostgreSQL does not start: ${words_} (see ${log})`)
+}
+
+function silence({ folder, log }: Cluster): EmbeddedError {
+  const pid = postmasterOf(folder)
+  const who =
+    pid === undefined ? 'PostgreSQL does not start' : `PostgreSQL (process ${pid}) is silent`
+  return new EmbeddedError(`${who} in ${folder} (see ${log})`)
+}
+
+/** Stops the server when nobody else uses it; who comes while it stops has to wait, and starts it. */
+async function leaveServer({ sql }: Session, folder: string): Promise<void> {
+  try {
+    await sql`select pg_advisory_unlock_shared(${lock.class}, ${lock.user})`
+    const rows = await sql<{ last: boolean }>`
+      select pg_try_advisory_lock(${lock.class}, ${lock.user}) as "last"`
+    if (rows[0]?.last) await stopPostmaster(folder)
+  } catch (error) {
+    // Anything else means that it went away by itself.
+    if (error instanceof EmbeddedError) throw error
+  }
+}

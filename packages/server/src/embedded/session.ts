@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { connectOne } from '../sql.ts'
+
+/** A connection of its own, that holds locks for as long as it lasts. */
+export type Session = Awaited<ReturnType<typeof connectOne>>
+
+/**
+ * Every process that uses the database holds a shared lock on `user`, and the service an exclusive
+ * one on `service`. They end with the process, however it ends, so unlike a file they never name
+ * one that is gone.
+ */
+export const lock = { class: 0x1e74e, user: 1, service: 2 }
+
+export interface KeptSession {
+  /** Does a last work in the session and ends it. */
+  end(work?: (session: Session) => Promise<void>): Promise<void>
+}
+
+/** Keeps a session: `open` is called again, until it succeeds, when the session is lost. */
+export async function keepSession(
+  open: () => Promise<Session>,
+  onFault: (error: Error) => void = () => {},
+): Promise<KeptSession> {
+  const retryMilliseconds = 1_000
+  const ended = new AbortController()
+  let renewing: Promise<void> = Promise.resolve()
+  let session = watch(await open())
+
+  function watch(opened: Session): Session {
+    opened.client.once('end', () => {
+      if (!ended.signal.aborted) renewing = renew()
+    })
+    return opened
+  }
+
+  async function renew(): Promise<void> {
+    while (!ended.signal.aborted) {
+      try {
+        session = watch(await open())
+        return
+      } catch (error) {
+        onFault(error as Error)
+        await sleep(retryMilliseconds, undefined, ended).catch(() => {})
+      }
+    }
+  }
+
+  return {
+    async end(work = async () => {}) {
+      ended.abort()
+      await renewing
+      try {
+        await work(session)
+      } finally {
+        await session.end().catch(() => {})
+      }
+    },
+  }
+}
