@@ -1,0 +1,329 @@
+-- How the search finds a text among millions of persons without reading them all.
+--
+-- A gram is up to three characters that follow each other in one field. The rows of person_search
+-- are given, by a background step, to segments: disjoint ranges of ids of one project. The index
+-- holds `project:segment:gram` for every gram of a row, so one segment can be asked for the rows
+-- that have all the grams of a term, and the segments are walked from the newest to the oldest
+-- until a page is full. Rows that stand in no segment yet (the tail) are scanned, and so is the
+-- whole of a small project. What the index answers is compared with the text itself: the index
+-- decides only how fast a row is found, never whether it is.
+
+-- A segment covers the ids from its first_id up to that of the next segment of the project; the
+-- first one of a project begins at 0, the last one has no end. So every id has one segment, and a
+-- row belongs to that of its id whenever it comes.
+create table search_segments (
+  project_id integer not null references projects,
+  segment    integer not null check (segment > 0),
+  first_id   bigint not null check (first_id >= 0),
+  -- The highest id a row of the segment has had: the next segment begins above it.
+  last_id    bigint not null,
+  -- How many rows it was given. Never counted down: it decides when a segment is full.
+  persons    integer not null default 0,
+  -- Whether the shares of the grams were estimated while this was the newest segment.
+  sampled    boolean not null default false,
+  primary key (project_id, segment),
+  unique (project_id, first_id)
+);
+
+-- In which share of a project's persons a gram occurs, estimated from a sample. Only grams that
+-- several persons of the sample have are kept, so what stands here leads to nobody.
+create table search_shares (
+  project_id integer not null references projects,
+  gram       text collate "C" not null check (char_length(gram) between 1 and 3),
+  share      real not null check (share > 0 and share <= 1),
+  primary key (project_id, gram)
+);
+
+-- The grams of a text as the index holds them. Each character but the last two of a field begins
+-- a gram of three; the last two begin shorter ones, so that every piece of one or two characters
+-- is the beginning of some gram.
+--
+-- The cost keeps the planner from calling it for rows that the index could have told it.
+create function search_lexemes(project_id integer, segment integer, text text) returns tsvector
+  language plpgsql immutable strict parallel safe cost 100000 as $$
+declare
+  place constant text := project_id || ':' || segment || ':';
+  field text;
+  lexemes text[];
+  count integer := 0;
+begin
+  foreach field in array string_to_array(text, U&'\FFFF') loop
+    for i in 1..length(field) loop
+      count := count + 1;
+      lexemes[count] := place || substr(field, i, 3);
+    end loop;
+  end loop;
+  return array_to_tsvector(lexemes);
+end $$;
+
+-- Only the background step writes here: requests leave rows without a segment. The index gathers
+-- what it is given in a short list first, which makes that step more than twice as fast; a search
+-- has to read the list, so it is kept short and emptied at the end of each part.
+create index person_search_grams on person_search
+  using gin (search_lexemes(project_id, segment, text))
+  with (fastupdate = on, gin_pending_list_limit = 64)
+  where segment > 0;
+
+-- The rows the search has to scan: the tail (null), and those whose text is too long for the
+-- index (0), which no index step looks at again until their text changes.
+create index person_search_scanned on person_search (project_id, person_id)
+  where coalesce(segment, 0) = 0;
+
+-- Every row is written twice, once by a request and once by the background step.
+alter table person_search set (
+  autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+
+-- The ids of up to `page` persons below `before_id` that have `term` (folded), the newest first.
+-- `newest_rows` and `most_rows` decide only how it goes about it: how many of the newest rows it
+-- reads for a frequent text, and how many matches of one segment it gathers before it reads that
+-- segment from its end instead.
+--
+-- Stable, so all its statements see one snapshot: that of the statement that calls it. The
+-- settings hold each statement to the one plan it was written for, whatever the statistics say.
+create function search_persons(
+  in_project_id integer, term text, before_id bigint, page integer,
+  newest_rows integer, most_rows integer
+) returns setof bigint language plpgsql stable rows 50
+  set enable_seqscan = off
+  set enable_sort = off
+  set jit = off
+  set work_mem = '16MB'
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  below bigint := coalesce(before_id, 9223372036854775807);
+  lowest bigint := 0;
+  segments integer[];
+  first_ids bigint[];
+  segment_rows real;
+  grams text[];
+  share real;
+  newest bigint[] := '{}';
+  scanned bigint[];
+  indexed bigint[] := '{}';
+begin
+  select array_agg(s.segment order by s.first_id desc),
+         array_agg(s.first_id order by s.first_id desc), avg(s.persons)
+  into segments, first_ids, segment_rows
+  from search_segments s where s.project_id = in_project_id and s.first_id < below;
+
+  if segments is not null then
+    select * into grams, share from search_rarest_grams(in_project_id, term);
+    -- A frequent text fills the page from the newest rows, segment or not.
+    if share * newest_rows * 2 >= page then
+      newest := array(
+        select n.person_id from (
+          select s.person_id, s.text from person_search s
+          where s.project_id = in_project_id and s.person_id < below
+          order by s.person_id desc limit newest_rows) n
+        where strpos(n.text, term) > 0 limit page);
+      if cardinality(newest) < page then
+        below := (
+          select s.person_id from person_search s
+          where s.project_id = in_project_id and s.person_id < below
+          order by s.person_id desc offset newest_rows - 1 limit 1);
+      end if;
+      if cardinality(newest) = page or below is null then
+        return query select unnest(newest);
+        return;
+      end if;
+      page := page - cardinality(newest);
+    end if;
+  end if;
+
+  scanned := array(
+    select s.person_id from person_search s
+    where s.project_id = in_project_id and s.person_id < below
+      and coalesce(s.segment, 0) = 0 and strpos(s.text, term) > 0
+    order by s.person_id desc limit page);
+  if cardinality(scanned) = page then
+    lowest := scanned[page];
+  end if;
+
+  if segments is not null then
+    indexed := search_segments_for(
+      in_project_id, term, grams, below, lowest, page, most_rows, segments, first_ids,
+      -- As many segments at once as should have some hundred rows with the rarest gram.
+      greatest(1, least(16, 400 / greatest(1, (share + 0.0015) * segment_rows)))::integer);
+  end if;
+  return query
+    select unnest(newest)
+    union all
+    (select id from unnest(scanned || indexed) id order by id desc limit page);
+end $$;
+
+-- The grams of a term that the fewest persons have, and the share of persons that have the rarest
+-- of them. Shorter terms have one gram, themselves.
+create function search_rarest_grams(
+  in_project_id integer, term text, out grams text[], out share real
+) language sql stable as $$
+  select array_agg(g.gram), coalesce(min(g.share), 1)
+  from (
+    select t.gram, coalesce(s.share, 0) as share
+    from (
+      select distinct substr(term, i, 3) as gram
+      from generate_series(1, greatest(1, length(term) - 2)) i
+      where term <> '') t
+    left join search_shares s on s.project_id = in_project_id and s.gram = t.gram
+    order by 2, 1 limit 4) g
+$$;
+
+-- Walks the segments, the newest first and `width` at a time, until `page` ids were found. Answers
+-- at least the `page` highest ids between lowest and below, in no order.
+create function search_segments_for(
+  in_project_id integer, term text, grams text[], below bigint, lowest bigint, page integer,
+  most_rows integer, segments integer[], first_ids bigint[], width integer
+) returns bigint[] language plpgsql stable as $$
+declare
+  found bigint[] := '{}';
+  these bigint[];
+  query tsquery;
+  place integer := 1;
+begin
+  while place <= cardinality(segments) and cardinality(found) < page loop
+    exit when first_ids[place - 1] <= lowest;
+    query := (
+      select string_agg(q.text, '|') from (
+        select string_agg(
+          '''' || replace(replace(in_project_id || ':' || s.segment || ':' || g.gram,
+            '\', '\\'), '''', '''''') || case when length(g.gram) < 3 then ''':*' else '''' end,
+          '&') as text
+        from unnest(segments[place : place + width - 1]) as s(segment), unnest(grams) as g(gram)
+        group by s.segment) q)::tsquery;
+    -- The additions keep the planner from looking into the primary key as well.
+    these := array(
+      select s.person_id from person_search s
+      where search_lexemes(s.project_id, s.segment, s.text) @@ query and s.segment > 0
+        and s.project_id + 0 = in_project_id and s.person_id + 0 < below
+        and strpos(s.text, term) > 0
+      limit most_rows + 1);
+    if cardinality(these) > most_rows then
+      if width > 1 then
+        width := 1;
+        continue;
+      end if;
+      these := array(
+        select s.person_id from person_search s
+        where s.project_id = in_project_id and s.person_id >= first_ids[place]
+          and s.person_id < least(below, first_ids[place - 1])
+          and s.segment > 0 and strpos(s.text, term) > 0
+        order by s.person_id desc limit page - cardinality(found));
+    end if;
+    found := found || these;
+    place := place + width;
+  end loop;
+  return found;
+end $$;
+
+-- Gives up to `part` rows of the project's tail their segment and answers how many it was. Another
+-- process that is at this project, and rows another transaction holds, are passed over.
+create function search_index_part(
+  in_project_id integer, segment_persons integer, part integer, longest_text integer
+) returns integer language plpgsql
+  set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  newest search_segments;
+  given integer;
+begin
+  if not pg_try_advisory_xact_lock(1279610952, in_project_id) then
+    return 0;
+  end if;
+  select * into newest from search_segments s
+  where s.project_id = in_project_id order by s.first_id desc limit 1;
+  if newest.persons >= segment_persons or newest.segment is null then
+    insert into search_segments (project_id, segment, first_id, last_id)
+    values (
+      in_project_id, coalesce(newest.segment, 0) + 1,
+      coalesce(newest.last_id + 1, 0), coalesce(newest.last_id, 0))
+    returning * into newest;
+  end if;
+
+  with tail as (
+    select s.person_id from person_search s
+    where s.project_id = in_project_id and coalesce(s.segment, 0) = 0 and s.segment is null
+    order by s.person_id
+    limit least(part, segment_persons - newest.persons)
+    for no key update skip locked
+  ), placed as (
+    update person_search s
+    set segment = case when length(s.text) > longest_text then 0 else (
+      select c.segment from search_segments c
+      where c.project_id = in_project_id and c.first_id <= s.person_id
+      order by c.first_id desc limit 1) end
+    from tail
+    where s.project_id = in_project_id and s.person_id = tail.person_id
+    returning s.person_id, s.segment
+  ), counted as (
+    update search_segments s
+    set persons = s.persons + p.persons, last_id = greatest(s.last_id, p.last_id)
+    from (
+      select p.segment, count(*)::integer as persons, max(p.person_id) as last_id
+      from placed p group by p.segment) p
+    where s.project_id = in_project_id and s.segment = p.segment
+  )
+  select count(*) into given from placed;
+
+  perform gin_clean_pending_list('person_search_grams');
+  return given;
+end $$;
+
+-- Estimates the shares of grams anew when the project has a quarter more segments than at the
+-- last estimate, from about `rows` rows: short runs of them at random places of every segment.
+create function search_estimate_shares(in_project_id integer, rows integer) returns boolean
+  language plpgsql
+  set enable_seqscan = off
+  set jit = off
+as $$
+declare
+  run constant integer := 20;
+  -- Who needs the index for a longer text has few persons; the others need no help from it.
+  longest_text constant integer := 1000;
+  newest integer;
+  begins bigint[];
+begin
+  if not pg_try_advisory_xact_lock(1279610952, in_project_id) then
+    return false;
+  end if;
+  select max(s.segment) into newest from search_segments s where s.project_id = in_project_id;
+  if newest is null or newest < 1.25 * (
+    select max(s.segment) from search_segments s
+    where s.project_id = in_project_id and s.sampled) then
+    return false;
+  end if;
+  update search_segments s set sampled = true
+  where s.project_id = in_project_id and s.segment = newest;
+
+  begins := array(
+    select (s.first_id + random() * (s.last_id - s.first_id))::bigint
+    from (
+      select greatest(g.first_id, (
+               select min(p.person_id) from person_search p
+               where p.project_id = in_project_id)) as first_id,
+             g.last_id
+      from search_segments g
+      where g.project_id = in_project_id order by random() limit rows / run) s
+    cross join generate_series(1, greatest(1, rows / run / newest)));
+
+  delete from search_shares s where s.project_id = in_project_id;
+  insert into search_shares (project_id, gram, share)
+  with sample as materialized (
+    select distinct r.person_id, r.text
+    from unnest(begins) as b(first_id)
+    cross join lateral (
+      select s.person_id, s.text from person_search s
+      where s.project_id = in_project_id and s.person_id >= b.first_id
+      order by s.person_id limit run) r
+    where length(r.text) <= longest_text
+  ), grams as (
+    select distinct t.person_id, substr(field.text, i, size) as gram
+    from sample t
+    cross join lateral unnest(string_to_array(t.text, U&'\FFFF')) as field(text)
+    cross join generate_series(1, 3) as size
+    cross join lateral generate_series(1, length(field.text) - size + 1) as i
+  )
+  select in_project_id, g.gram, count(*)::real / (select count(*) from sample)
+  from grams g group by g.gram having count(*) >= 3;
+  return true;
+end $$;
