@@ -45,7 +45,8 @@ const urlBytesMaximum = 8_192
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { db, log } = options
   const cursors: Cursors = cursorsSignedWith(options.cursorKey)
-  const app = Fastify(serverOptions(log)).withTypeProvider<TypeBoxTypeProvider>()
+  const authenticate = secretKeyAuthentication(keyFinder(db.short), options.rateLimit)
+  const app = Fastify(serverOptions(log, authenticate)).withTypeProvider<TypeBoxTypeProvider>()
 
   app.setValidatorCompiler(validatorCompiler)
   // Answers are made of checked rows; the contract's shapes of them are held by the tests.
@@ -59,7 +60,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   )
 
   observeRequests(app, options)
-  requireSecretKeys(app, options)
+  requireSecretKeys(app, authenticate)
+  refuseBrokenQueries(app)
   refuseUnknownRoutes(app)
   await app.register(swagger, openApiOptions)
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
@@ -69,7 +71,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   return app
 }
 
-function serverOptions(log: Log): FastifyHttpOptions<Server> {
+type Authenticate = ReturnType<typeof secretKeyAuthentication>
+
+function serverOptions(log: Log, authenticate: Authenticate): FastifyHttpOptions<Server> {
   const handleError = errorHandler(log)
   return {
     logger: false,
@@ -88,7 +92,14 @@ function serverOptions(log: Log): FastifyHttpOptions<Server> {
     // `__proto__` is a property key like any other; nothing here copies bodies key by key.
     onProtoPoisoning: 'ignore',
     onConstructorPoisoning: 'ignore',
-    frameworkErrors: (error, request, reply) => handleError(error, request, reply),
+    // A URL that cannot be routed never reaches the hooks; whose request it is comes first here too.
+    frameworkErrors: (error, request, reply) => {
+      const known = needsSecretKey(request) ? authenticate(request) : Promise.resolve()
+      known.then(
+        () => handleError(error, request, reply),
+        (refusal) => handleError(refusal, request, reply),
+      )
+    },
     clientErrorHandler: answerBrokenRequest,
   }
 }
@@ -103,24 +114,31 @@ function readJsonBody(request: FastifyRequest, body: Buffer): unknown {
   return body.length === 0 ? undefined : parseJsonBody(body)
 }
 
+type Query = Record<string, string | string[]> & { [isBroken]?: true }
+
+/** Marks a query that is no valid percent-encoding: the router's parser of queries may not throw. */
+const isBroken = Symbol('broken query')
+
 /** The query as names and texts; a name that comes twice is a list, which no parameter takes. */
-function parseQuery(text: string): Record<string, string | string[]> {
-  const query: Record<string, string | string[]> = Object.create(null)
+function parseQuery(text: string): Query {
+  const query: Query = Object.create(null)
   for (const part of text.split('&')) {
     if (part === '') continue
-    const [name = '', value = ''] = part.split(/=(.*)/s, 2).map(decodeQueryText)
-    const known = query[name]
-    query[name] = known === undefined ? value : [known, value].flat()
+    const cut = part.includes('=') ? part.indexOf('=') : part.length
+    try {
+      const name = decodeQueryText(part.slice(0, cut))
+      const value = decodeQueryText(part.slice(cut + 1))
+      const known = query[name]
+      query[name] = known === undefined ? value : [known, value].flat()
+    } catch {
+      query[isBroken] = true
+    }
   }
   return query
 }
 
 function decodeQueryText(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    throw new ApiError('invalid_request', 'The URL has an invalid percent-encoding.')
-  }
+  return decodeURIComponent(text.replaceAll('+', ' '))
 }
 
 function observeRequests(app: FastifyInstance, { log, metrics }: AppOptions): void {
@@ -144,13 +162,23 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppOptions): vo
   })
 }
 
+function needsSecretKey(request: FastifyRequest): boolean {
+  return /^\/v1(?:[/?]|$)/.test(request.raw.url ?? '')
+}
+
 /** Everything under /v1 needs a secret key, also what does not exist there. */
-function requireSecretKeys(app: FastifyInstance, { db, rateLimit }: AppOptions): void {
-  const authenticate = secretKeyAuthentication(keyFinder(db.short), rateLimit)
+function requireSecretKeys(app: FastifyInstance, authenticate: Authenticate): void {
   app.decorateRequest('projectId', 0)
   app.addHook('onRequest', async (request, reply) => {
-    if (!/^\/v1(?:[/?]|$)/.test(request.raw.url ?? '')) return
-    reply.headers(await authenticate(request))
+    if (needsSecretKey(request)) reply.headers(await authenticate(request))
+  })
+}
+
+function refuseBrokenQueries(app: FastifyInstance): void {
+  app.addHook('onRequest', async (request) => {
+    if ((request.query as Query)[isBroken]) {
+      throw new ApiError('invalid_request', 'The URL has an invalid percent-encoding.')
+    }
   })
 }
 

@@ -20,7 +20,7 @@ export function errorHandler(log: Log) {
 export function sendError(reply: FastifyReply, request: FastifyRequest, refusal: ApiError) {
   return reply
     .code(refusal.status)
-    .headers(refusal.headers)
+    .headers({ 'x-request-id': request.id, ...refusal.headers })
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(refusal.body(request.id)))
 }

@@ -41,6 +41,11 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
     return written
   }
 
+  // An empty id is nobody's, whatever else is wrong with the request.
+  app.addHook('preValidation', async ({ params }) => {
+    if ((params as { externalId?: string }).externalId === '') throw personNotFound()
+  })
+
   app.route({
     ...createPerson,
     handler: async ({ projectId, body, headers }, reply) => {
