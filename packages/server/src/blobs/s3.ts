@@ -1,4 +1,108 @@
-import type { Blobs } from './blobs.ts'
-export async function openBucket(_: { url: string; endpoint?: string }): Promise<Blobs> {
-  throw new Error('wip')
+import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import { BlobFault, type Blobs, type BlobsRemark, keySegments, prefixSegments } from './blobs.ts'
+import { probe } from './probe.ts'
+import { type Bucket, type BucketOptions, connectBucket, request } from './s3-bucket.ts'
+import { isNotOffered } from './s3-faults.ts'
+import { type Listing, objectPages, uploadPages, versionPages } from './s3-listing.ts'
+import { assertUnversioned, inParallel, removeAll } from './s3-removal.ts'
+
+/**
+ * Blobs in a bucket of S3 or of a server that speaks like it. Needed permissions: PutObject,
+ * GetObject, DeleteObject, DeleteObjectVersion, AbortMultipartUpload on the objects; ListBucket,
+ * ListBucketVersions, ListBucketMultipartUploads on the bucket (GetBucketVersioning where versions
+ * cannot be listed).
+ *
+ * What a server does not offer is found out at the first use and done otherwise: without a bulk
+ * delete, one by one; without a listing of versions, by the plain listing, if the bucket says that
+ * it keeps no versions.
+ */
+export async function openBucket(options: BucketOptions): Promise<Blobs> {
+  const bucket = await connectBucket(options)
+  const named = (key: string) => `${bucket.base}${keySegments(key).join('/')}`
+  const under = (prefix: string, segmentsMinimum?: number) =>
+    `${bucket.base}${prefixSegments(prefix, segmentsMinimum).join('/')}/`
+  const store: Omit<Blobs, 'check'> = {
+    async open(prefix) {
+      under(prefix)
+    },
+    put: async (key, bytes, signal) => put(bucket, named(key), bytes, signal),
+    get: async (key, signal) => get(bucket, named(key), signal),
+    async delete(keys, signal) {
+      await inParallel(keys.map(named), async (name) => {
+        await removeAll(bucket, { prefix: name, only: name }, signal && { signal })
+      })
+    },
+    deletePrefix: async (prefix, given) => removeAll(bucket, { prefix: under(prefix, 2) }, given),
+    isEmpty: async (prefix, signal) =>
+      isEmpty({ bucket, prefix: under(prefix), pageMaximum: 1, ...(signal && { signal }) }),
+    list: (prefix) => list(bucket, prefix, under),
+    close: () => bucket.client.destroy(),
+  }
+  const check = async () => {
+    await probe(store)
+    return remarks(bucket)
+  }
+  return { ...store, check }
+}
+
+async function put(bucket: Bucket, name: string, bytes: Uint8Array, signal?: AbortSignal) {
+  const command = new PutObjectCommand({
+    Bucket: bucket.name,
+    Key: name,
+    Body: bytes,
+    ContentType: 'application/octet-stream',
+  })
+  await request(bucket, signal, (options) => bucket.client.send(command, options))
+}
+
+async function get(bucket: Bucket, name: string, signal?: AbortSignal): Promise<Uint8Array> {
+  const command = new GetObjectCommand({ Bucket: bucket.name, Key: name })
+  return request(bucket, signal, async (options) => {
+    const { Body } = await bucket.client.send(command, options)
+    if (!Body) throw new BlobFault('failed', 'The S3 server answered without a body.')
+    return Body.transformToByteArray()
+  })
+}
+
+/** Each listing has to come to its end without an entry, whatever the others say. */
+async function isEmpty(listing: Listing): Promise<boolean> {
+  if (!(await showsNothing(objectPages(listing)))) return false
+  try {
+    if (!(await showsNothing(versionPages(listing)))) return false
+  } catch (error) {
+    if (!isNotOffered(error)) throw error
+    await assertUnversioned(listing.bucket, listing.signal)
+  }
+  try {
+    return await showsNothing(uploadPages(listing))
+  } catch (error) {
+    if (!isNotOffered(error)) throw error
+    return true
+  }
+}
+
+async function showsNothing(pages: AsyncGenerator<unknown[], boolean>): Promise<boolean> {
+  for (;;) {
+    const { value, done } = await pages.next()
+    if (done) return value
+    if (value.length > 0) return false
+  }
+}
+
+async function* list(
+  bucket: Bucket,
+  prefix: string,
+  under: (prefix: string) => string,
+): AsyncGenerator<string> {
+  for await (const page of objectPages({ bucket, prefix: under(prefix) })) {
+    for (const { name } of page) yield name.slice(bucket.base.length)
+  }
+}
+
+function remarks({ offers }: Bucket): BlobsRemark[] {
+  return [
+    ...(offers.versions ? [] : (['versions_not_offered'] as const)),
+    ...(offers.bulkDelete ? [] : (['bulk_delete_not_offered'] as const)),
+    ...(offers.multipart ? [] : (['multipart_not_offered'] as const)),
+  ]
 }

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { S3Client } from '@aws-sdk/client-s3'
+import { BlobFault, prefixSegments } from './blobs.ts'
+import { s3Fault } from './s3-faults.ts'
+
+const attemptsMaximum = 3
+const connectSeconds = 5
+const socketsMaximum = 64
+
+export interface BucketOptions {
+  /** `s3://bucket` or `s3://bucket/prefix`. */
+  url: string
+  /** An S3 server other than AWS, `https://host:port`. */
+  endpoint?: string
+  /** The longest a request may take, its repetitions included; default 30. */
+  requestSeconds?: number
+}
+
+/** A bucket, the prefix of all keys in it (empty or with a slash at its end), and what it lacks. */
+export interface Bucket {
+  client: S3Client
+  name: string
+  base: string
+  requestSeconds: number
+  /** False once the server said that it does not offer it. */
+  offers: { versions: boolean; bulkDelete: boolean; multipart: boolean }
+}
+
+/**
+ * Credentials and region are found by the SDK's own chain: environment, shared configuration, web
+ * identity, container, instance. Throws `BlobFault`.
+ */
+export async function connectBucket(given: BucketOptions): Promise<Bucket> {
+  const { url, endpoint, requestSeconds = 30 } = given
+  const place = parseUrl(url)
+  const options = {
+    // A bucket named in the host needs a DNS entry of its own, which other servers seldom have.
+    ...(endpoint && { endpoint, forcePathStyle: true }),
+    // Other servers know neither the newer checksums nor their trailers. What is uploaded is
+    // covered by the signature, and what is read by its seal.
+    requestChecksumCalculation: 'WHEN_REQUIRED' as const,
+    responseChecksumValidation: 'WHEN_REQUIRED' as const,
+    followRegionRedirects: true,
+    maxAttempts: attemptsMaximum,
+    requestHandler: {
+      connectionTimeout: connectSeconds * 1_000,
+      httpAgent: { maxSockets: socketsMaximum },
+      httpsAgent: { maxSockets: socketsMaximum },
+    },
+  }
+  let client = new S3Client(options)
+  const region = await client.config.region().catch(() => undefined)
+  if (!region) {
+    if (!endpoint) throw new BlobFault('failed', 'No AWS region is set for the bucket.')
+    // Other servers take it as a word of the signature and seldom look at it.
+    client = new S3Client({ ...options, region: 'us-east-1' })
+  }
+  addContentMd5(client)
+  const offers = { versions: true, bulkDelete: true, multipart: true }
+  return { client, ...place, requestSeconds, offers }
+}
+
+function parseUrl(url: string): Pick<Bucket, 'name' | 'base'> {
+  const [, name, rest = ''] =
+    /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/.exec(url) ?? []
+  if (!name) throw new BlobFault('failed', 'The URL of the blobs is not s3://bucket/prefix.')
+  const base = rest === '' || rest.endsWith('/') ? rest : `${rest}/`
+  if (base !== '') prefixSegments(base)
+  return { name, base }
+}
+
+/** Some servers refuse a bulk delete without Content-MD5, which the SDK no longer sends. */
+function addContentMd5(client: S3Client): void {
+  client.middlewareStack.add(
+    (next, context) => (args) => {
+      const request = args.request as { headers: Record<string, string>; body?: unknown }
+      const { body } = request
+      if (context.commandName === 'DeleteObjectsCommand' && isBytes(body)) {
+        request.headers['content-md5'] = createHash('md5').update(body).digest('base64')
+      }
+      return next(args)
+    },
+    { step: 'build', name: 'letheContentMd5' },
+  )
+}
+
+const isBytes = (body: unknown): body is string | Uint8Array =>
+  typeof body === 'string' || body instanceof Uint8Array
+
+/** Runs one request with an end to its time, reading of the body included. Throws `BlobFault`. */
+export async function request<T>(
+  { requestSeconds }: Bucket,
+  signal: AbortSignal | undefined,
+  work: (options: { abortSignal: AbortSignal }) => Promise<T>,
+): Promise<T> {
+  const deadline = AbortSignal.timeout(requestSeconds * 1_000)
+  const abortSignal = signal ? AbortSignal.any([signal, deadline]) : deadline
+  try {
+    abortSignal.throwIfAborted()
+    return await work({ abortSignal })
+  } catch (error) {
+    throw s3Fault(error, signal)
+  }
+}
