@@ -1,7 +1,7 @@
 import type { Static, TSchema } from 'typebox'
 import type { ErrorBody, ErrorCode, ErrorDetail } from './errors.ts'
 
-interface Endpoint {
+export interface Endpoint {
   method: string
   url: string
   schema: {

@@ -1,0 +1,73 @@
+import { type Endpoint, type Input, type Reply, RequestFailed } from './client.ts'
+import type { ErrorBody } from './errors.ts'
+
+/** Answers kept to be compared by ETag; beyond that the one used longest ago is forgotten. */
+const keptMaximum = 100
+
+/**
+ * Calls the dashboard's own endpoints from a page of the dashboard: the sign-in cookie travels by
+ * itself. A GET that is repeated asks whether its answer is still the same, and where it is, gives
+ * the same object again: polling costs little and renders nothing.
+ *
+ * Throws RequestFailed for an answer of 4xx or 5xx, and what `fetch` throws when there was none.
+ */
+export function dashboardClient(baseUrl = '', fetch: typeof globalThis.fetch = globalThis.fetch) {
+  const kept = new Map<string, { etag: string; body: unknown }>()
+
+  function keep(url: string, etag: string | null, body: unknown) {
+    kept.delete(url)
+    if (etag === null) return
+    kept.set(url, { etag, body })
+    const [oldest] = kept.keys()
+    if (kept.size > keptMaximum && oldest !== undefined) kept.delete(oldest)
+  }
+
+  async function call<E extends Endpoint>(
+    endpoint: E,
+    input: Input<E>,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<Reply<E>> {
+    const { body } = input as { body?: unknown }
+    const url = baseUrl + pathOf(endpoint, input)
+    const known = endpoint.method === 'GET' ? kept.get(url) : undefined
+    const response = await fetch(url, {
+      method: endpoint.method,
+      credentials: 'same-origin',
+      headers: {
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(known && { 'if-none-match': known.etag }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(options.signal && { signal: options.signal }),
+    })
+    if (known && response.status === 304) {
+      keep(url, known.etag, known.body)
+      return { status: 200, body: known.body } as Reply<E>
+    }
+    const reply: unknown = await response.json()
+    if (!response.ok) throw new RequestFailed(response.status, reply as ErrorBody)
+    if (endpoint.method === 'GET') keep(url, response.headers.get('etag'), reply)
+    return { status: response.status, body: reply } as Reply<E>
+  }
+
+  return {
+    call,
+    /** Forgets what was kept: at sign-out. */
+    forget: () => kept.clear(),
+  }
+}
+
+/** The path and query of a call, for links (`download`) and streams (`fetch`) too. */
+export function pathOf(endpoint: { url: string }, input: object): string {
+  const { params = {}, query: asked = {} } = input as {
+    params?: Record<string, string>
+    query?: Record<string, unknown>
+  }
+  const path = endpoint.url.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''))
+  const query = new URLSearchParams(
+    Object.entries(asked)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, String(value)] as [string, string]),
+  )
+  return query.size > 0 ? `${path}?${query}` : path
+}

@@ -1,0 +1,206 @@
+import { type Static, Type } from 'typebox'
+import { ProjectPath } from './dashboard-projects.ts'
+import { DeletionJob } from './deletion-job.ts'
+import { type ErrorCode, errors } from './errors.ts'
+import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
+
+const TextOrNull = Type.Union([Type.String(), Type.Null()])
+
+/** A deletion job and what the dashboard shows around it. */
+export const Deletion = Type.Object({
+  job: DeletionJob,
+  /** The internal id of the person; null once the person is gone. */
+  personId: TextOrNull,
+  /** Who asked: a member here, or a secret key by the server API. null where it is not known. */
+  requestedBy: Type.Union([
+    Type.Object({
+      kind: Type.Unsafe<'member' | 'key'>(Type.String({ enum: ['member', 'key'] })),
+      id: Type.String(),
+      /** null where that member or key is there no more. */
+      name: TextOrNull,
+    }),
+    Type.Null(),
+  ]),
+  attempts: Type.Integer(),
+  attemptsMaximum: Type.Integer(),
+  /** The step of the attempt that runs, or the one the last attempt ended in. */
+  step: TextOrNull,
+  /** When the next attempt starts; null while one runs and once there is none to come. */
+  nextAttemptAt: InstantOrNull,
+  lastErrorCode: TextOrNull,
+  /** When the job ended as failed; null otherwise. */
+  failedAt: InstantOrNull,
+  /** What was removed so far, also by attempts that failed. */
+  removed: Type.Object({
+    sessions: Type.Integer(),
+    chunks: Type.Integer(),
+    blobs: Type.Integer(),
+    bytes: Type.Integer(),
+    browsers: Type.Integer(),
+  }),
+  hasReceipt: Type.Boolean(),
+})
+export type Deletion = Static<typeof Deletion>
+
+export const DeletionAttempt = Type.Object({
+  number: Type.Integer(),
+  startedAt: Instant,
+  endedAt: InstantOrNull,
+  /** lost: the worker went away and its lease ended. */
+  outcome: Type.Unsafe<'running' | 'completed' | 'failed' | 'lost'>(
+    Type.String({ enum: ['running', 'completed', 'failed', 'lost'] }),
+  ),
+  step: TextOrNull,
+  errorCode: TextOrNull,
+})
+export type DeletionAttempt = Static<typeof DeletionAttempt>
+
+const PersonIds = Type.Array(Type.String({ minLength: 1, maxLength: 20 }), {
+  minItems: 1,
+  maxItems: 100,
+})
+
+/** What would go with these persons, for the dialog; counted exactly. */
+export const previewDeletion = {
+  method: 'POST',
+  url: '/dashboard/v1/projects/:projectId/deletion-preview',
+  schema: {
+    operationId: 'previewDeletion',
+    params: ProjectPath,
+    body: Type.Object({ personIds: PersonIds }, { additionalProperties: false }),
+    response: {
+      200: Type.Object({
+        persons: Type.Integer(),
+        browsers: Type.Integer(),
+        sessions: Type.Integer(),
+        sessionsBeforeIdentification: Type.Integer(),
+        bytes: Type.Integer(),
+      }),
+      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+/**
+ * Requests the erasure of one person or several, one job a person, as DELETE /v1/persons/:externalId
+ * does. Each person has a result of its own: a job, or the error code that endpoint would answer
+ * (person_not_found, deletion_in_progress).
+ */
+export const requestDeletions = {
+  method: 'POST',
+  url: '/dashboard/v1/projects/:projectId/deletions',
+  schema: {
+    operationId: 'requestDeletions',
+    params: ProjectPath,
+    body: Type.Object(
+      { personIds: PersonIds, keepRecordings: Type.Boolean() },
+      { additionalProperties: false },
+    ),
+    response: {
+      202: Type.Object({
+        results: Type.Array(
+          Type.Union([
+            Type.Object({ personId: Type.String(), job: DeletionJob }),
+            Type.Object({
+              personId: Type.String(),
+              error: Type.Object({
+                code: Type.Unsafe<ErrorCode>(Type.String()),
+                message: Type.String(),
+              }),
+            }),
+          ]),
+        ),
+      }),
+      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+/** `open` is pending or running. `externalId` is exact. */
+export const deletionFilters = {
+  status: Type.Optional(
+    Type.Unsafe<'open' | 'pending' | 'running' | 'completed' | 'failed'>(
+      Type.String({ enum: ['open', 'pending', 'running', 'completed', 'failed'] }),
+    ),
+  ),
+  externalId: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+  keepRecordings: Type.Optional(Type.Boolean()),
+  from: Type.Optional(
+    Type.String({ maxLength: 30, description: 'Requested at this instant or later, ISO 8601.' }),
+  ),
+  to: Type.Optional(Type.String({ maxLength: 30, description: 'Requested before this instant.' })),
+}
+
+export const listDeletions = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/deletions',
+  schema: {
+    operationId: 'listDeletions',
+    params: ProjectPath,
+    querystring: Type.Object(
+      { ...deletionFilters, limit: Limit, cursor: Cursor },
+      { additionalProperties: false },
+    ),
+    response: {
+      200: Type.Object({ deletions: Type.Array(Deletion), nextCursor: NextCursor }),
+      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+/** All deletions of the filters as text/csv, for a link with `download`: no JSON, no typed call. */
+export const exportDeletions = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/deletions.csv',
+  schema: {
+    operationId: 'exportDeletions',
+    params: ProjectPath,
+    querystring: Type.Object(deletionFilters, { additionalProperties: false }),
+    response: errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+  },
+} as const
+
+const DeletionPath = Type.Object({ projectId: Type.String(), jobId: Type.String() })
+
+export const getDeletion = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/deletions/:jobId',
+  schema: {
+    operationId: 'getDeletion',
+    params: DeletionPath,
+    response: {
+      200: Type.Object({
+        deletion: Deletion,
+        /** Oldest first. */
+        attempts: Type.Array(DeletionAttempt),
+      }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found', 'deletion_job_not_found'),
+    },
+  },
+} as const
+
+/** The receipt as the server API gives it out; with its claims in the clear, and checked anew. */
+export const getReceipt = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/deletions/:jobId/receipt',
+  schema: {
+    operationId: 'getReceipt',
+    params: DeletionPath,
+    response: {
+      200: Type.Object({
+        /** The signed statement (compact JWS): what a download holds. */
+        receipt: Type.String(),
+        claims: Type.Record(Type.String(), Type.Unknown()),
+        /** Whether the signature is one of this installation's keys. */
+        isValid: Type.Boolean(),
+      }),
+      ...errors(
+        'unauthorized',
+        'forbidden',
+        'project_not_found',
+        'deletion_job_not_found',
+        'receipt_not_found',
+      ),
+    },
+  },
+} as const

@@ -1,0 +1,180 @@
+import { type Static, Type } from 'typebox'
+import { Deletion } from './dashboard-deletions.ts'
+import { ProjectPath } from './dashboard-projects.ts'
+import { errors } from './errors.ts'
+import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
+import { Properties } from './person.ts'
+
+/*
+ * Persons are addressed by their internal id, a decimal number as text, and never by externalId:
+ * that is often an e-mail address, and paths end up in histories and logs.
+ */
+
+const TextOrNull = Type.Union([Type.String(), Type.Null()])
+
+export const PersonState = Type.Unsafe<'present' | 'deleting' | 'deletion_failed'>(
+  Type.String({ enum: ['present', 'deleting', 'deletion_failed'] }),
+)
+export type PersonState = Static<typeof PersonState>
+
+export const PersonSummary = Type.Object({
+  id: Type.String(),
+  externalId: Type.String(),
+  /** The properties name and email where they are text. */
+  name: TextOrNull,
+  email: TextOrNull,
+  createdAt: Instant,
+  updatedAt: Instant,
+  state: PersonState,
+  /** Counted up to 1000: that many or more. */
+  sessions: Type.Integer(),
+  lastSeenAt: InstantOrNull,
+})
+export type PersonSummary = Static<typeof PersonSummary>
+
+export const PersonDetail = Type.Object({
+  ...PersonSummary.properties,
+  properties: Type.Record(Type.String(), Type.Unknown()),
+  browsers: Type.Integer(),
+})
+export type PersonDetail = Static<typeof PersonDetail>
+
+const PersonPath = Type.Object({ projectId: Type.String(), personId: Type.String() })
+
+/** Newest created first. */
+export const listPersons = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/persons',
+  schema: {
+    operationId: 'listPersonSummaries',
+    params: ProjectPath,
+    querystring: Type.Object(
+      {
+        search: Type.Optional(Type.String({ maxLength: 200 })),
+        state: Type.Optional(
+          Type.Unsafe<'all' | 'deleting' | 'deletion_failed'>(
+            Type.String({ enum: ['all', 'deleting', 'deletion_failed'] }),
+          ),
+        ),
+        limit: Limit,
+        cursor: Cursor,
+      },
+      { additionalProperties: false },
+    ),
+    response: {
+      200: Type.Object({ persons: Type.Array(PersonSummary), nextCursor: NextCursor }),
+      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+/**
+ * A person, or what is left of one. `person` with `deletion` null: nothing going on. `person` with a
+ * deletion: in progress, or the last one failed. `person` null: gone, and `deletion` is the job
+ * that erased it. Nobody ever with this id: person_not_found.
+ */
+export const getPerson = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/persons/:personId',
+  schema: {
+    operationId: 'getPersonDetail',
+    params: PersonPath,
+    response: {
+      200: Type.Object({
+        person: Type.Union([PersonDetail, Type.Null()]),
+        deletion: Type.Union([Deletion, Type.Null()]),
+      }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found', 'person_not_found'),
+    },
+  },
+} as const
+
+/** The same merge as PATCH /v1/persons/:externalId: null removes a key, a key not sent is kept. */
+export const updatePerson = {
+  method: 'PATCH',
+  url: '/dashboard/v1/projects/:projectId/persons/:personId',
+  schema: {
+    operationId: 'updatePersonDetail',
+    params: PersonPath,
+    body: Type.Object({ properties: Properties }, { additionalProperties: false }),
+    response: {
+      200: Type.Object({ person: PersonDetail }),
+      ...errors(
+        'invalid_request',
+        'unauthorized',
+        'forbidden',
+        'project_not_found',
+        'person_not_found',
+        'person_being_deleted',
+        'payload_too_large',
+      ),
+    },
+  },
+} as const
+
+export const PersonBrowser = Type.Object({
+  id: Type.String(),
+  createdAt: Instant,
+  linkedAt: Instant,
+  /** Of its newest session. */
+  userAgent: TextOrNull,
+  sessions: Type.Integer(),
+  lastSeenAt: InstantOrNull,
+})
+export type PersonBrowser = Static<typeof PersonBrowser>
+
+/** Newest linked first. */
+export const listPersonBrowsers = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/persons/:personId/browsers',
+  schema: {
+    operationId: 'listPersonBrowsers',
+    params: PersonPath,
+    querystring: Type.Object({ limit: Limit, cursor: Cursor }, { additionalProperties: false }),
+    response: {
+      200: Type.Object({ browsers: Type.Array(PersonBrowser), nextCursor: NextCursor }),
+      ...errors(
+        'invalid_request',
+        'unauthorized',
+        'forbidden',
+        'project_not_found',
+        'person_not_found',
+      ),
+    },
+  },
+} as const
+
+/** Something that happened to a person, as far as it is known. */
+export const PersonActivity = Type.Union([
+  Type.Object({ kind: Type.Literal('created'), at: Instant }),
+  Type.Object({ kind: Type.Literal('browser_linked'), at: Instant, browserId: Type.String() }),
+  Type.Object({ kind: Type.Literal('session'), at: Instant, sessionId: Type.String() }),
+  Type.Object({
+    /** By a member here; changes by the server API leave no entry of their own. */
+    kind: Type.Literal('properties_edited'),
+    at: Instant,
+    memberName: TextOrNull,
+  }),
+  Type.Object({
+    kind: Type.Literal('deletion_requested'),
+    at: Instant,
+    jobId: Type.String(),
+    keepRecordings: Type.Boolean(),
+  }),
+  Type.Object({ kind: Type.Literal('deletion_failed'), at: Instant, jobId: Type.String() }),
+])
+export type PersonActivity = Static<typeof PersonActivity>
+
+/** The newest hundred of it, newest first. */
+export const listPersonActivity = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/persons/:personId/activity',
+  schema: {
+    operationId: 'listPersonActivity',
+    params: PersonPath,
+    response: {
+      200: Type.Object({ activity: Type.Array(PersonActivity) }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found', 'person_not_found'),
+    },
+  },
+} as const

@@ -1,0 +1,304 @@
+import { type Static, Type } from 'typebox'
+import { errors } from './errors.ts'
+import { Masking } from './ingest.ts'
+import { Instant, InstantOrNull } from './page.ts'
+
+/** What every path of a project begins with; ids are decimal text. */
+export const ProjectPath = Type.Object({ projectId: Type.String() })
+
+export const DashboardProject = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  createdAt: Instant,
+  retentionDays: Type.Integer(),
+  masking: Masking,
+  sampleRate: Type.Number(),
+  /** Whether identify() has to carry a hash made by the customer's backend. */
+  hasIdentifySecret: Type.Boolean(),
+})
+export type DashboardProject = Static<typeof DashboardProject>
+
+const ProjectReply = Type.Object({ project: DashboardProject })
+const ProjectName = Type.String({ minLength: 1, maxLength: 200 })
+const NoBody = Type.Object({}, { additionalProperties: false })
+const Done = Type.Object({})
+
+export const listProjects = {
+  method: 'GET',
+  url: '/dashboard/v1/projects',
+  schema: {
+    operationId: 'listProjects',
+    response: {
+      200: Type.Object({ projects: Type.Array(DashboardProject) }),
+      ...errors('unauthorized', 'forbidden'),
+    },
+  },
+} as const
+
+/** Makes a project with its first two keys, whose texts are shown this once. */
+export const createProject = {
+  method: 'POST',
+  url: '/dashboard/v1/projects',
+  schema: {
+    operationId: 'createProject',
+    body: Type.Object({ name: ProjectName }, { additionalProperties: false }),
+    response: {
+      201: Type.Object({
+        project: DashboardProject,
+        secretKey: Type.String(),
+        publicKey: Type.String(),
+      }),
+      ...errors('invalid_request', 'unauthorized', 'forbidden'),
+    },
+  },
+} as const
+
+export const getProject = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId',
+  schema: {
+    operationId: 'getProject',
+    params: ProjectPath,
+    response: { 200: ProjectReply, ...errors('unauthorized', 'forbidden', 'project_not_found') },
+  },
+} as const
+
+export const updateProject = {
+  method: 'PATCH',
+  url: '/dashboard/v1/projects/:projectId',
+  schema: {
+    operationId: 'updateProject',
+    params: ProjectPath,
+    body: Type.Object(
+      {
+        name: Type.Optional(ProjectName),
+        retentionDays: Type.Optional(Type.Integer({ minimum: 1, maximum: 3650 })),
+        masking: Type.Optional(Masking),
+        sampleRate: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+      },
+      { additionalProperties: false },
+    ),
+    response: {
+      200: ProjectReply,
+      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+/** Makes the secret of identify() hashes anew, shown this once; from then on a hash is asked for. */
+export const makeIdentifySecret = {
+  method: 'POST',
+  url: '/dashboard/v1/projects/:projectId/identify-secret',
+  schema: {
+    operationId: 'makeIdentifySecret',
+    params: ProjectPath,
+    body: NoBody,
+    response: {
+      201: Type.Object({ identifySecret: Type.String() }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+export const removeIdentifySecret = {
+  method: 'DELETE',
+  url: '/dashboard/v1/projects/:projectId/identify-secret',
+  schema: {
+    operationId: 'removeIdentifySecret',
+    params: ProjectPath,
+    response: { 200: Done, ...errors('unauthorized', 'forbidden', 'project_not_found') },
+  },
+} as const
+
+/** What the banner and the navigation show on every screen of a project. */
+export const getProjectSummary = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/summary',
+  schema: {
+    operationId: 'getProjectSummary',
+    params: ProjectPath,
+    response: {
+      200: Type.Object({
+        deletionsInProgress: Type.Integer(),
+        /** Persons whose last deletion failed and who are still there. */
+        deletionsFailed: Type.Integer(),
+        hasPersons: Type.Boolean(),
+        hasSessions: Type.Boolean(),
+      }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+/** How far the installation is: polled by "waiting for the first recording…". */
+export const getInstallState = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/install',
+  schema: {
+    operationId: 'getInstallState',
+    params: ProjectPath,
+    response: {
+      200: Type.Object({
+        /** The newest public key that works; its text stands in every page anyway. */
+        publicKey: Type.Union([
+          Type.Object({
+            id: Type.String(),
+            name: Type.String(),
+            text: Type.String(),
+            lastUsedAt: InstantOrNull,
+            allowedOrigins: Type.Union([Type.Array(Type.String()), Type.Null()]),
+          }),
+          Type.Null(),
+        ]),
+        sampleRate: Type.Number(),
+        hasIdentifySecret: Type.Boolean(),
+        /** The newest session that has something to watch. */
+        session: Type.Union([Type.Object({ id: Type.String(), startedAt: Instant }), Type.Null()]),
+        /** Whether a browser has been here at all, also without a stored recording. */
+        hasBrowser: Type.Boolean(),
+        /** Whether a backend has used a secret key. */
+        secretKeyLastUsedAt: InstantOrNull,
+      }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+export const DashboardKey = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  kind: Type.Unsafe<'secret' | 'public'>(Type.String({ enum: ['secret', 'public'] })),
+  name: Type.String(),
+  last4: Type.String(),
+  /** The whole key, for public keys only; a secret key's text is kept nowhere. */
+  publicText: Type.Union([Type.String(), Type.Null()]),
+  /** Origins a public key may be used from; null: any. */
+  allowedOrigins: Type.Union([Type.Array(Type.String()), Type.Null()]),
+  createdAt: Instant,
+  lastUsedAt: InstantOrNull,
+  expiresAt: InstantOrNull,
+  revokedAt: InstantOrNull,
+  state: Type.Unsafe<'working' | 'ending' | 'ended'>(
+    Type.String({ enum: ['working', 'ending', 'ended'] }),
+  ),
+})
+export type DashboardKey = Static<typeof DashboardKey>
+
+const KeyPath = Type.Object({ projectId: Type.String(), keyId: Type.String() })
+const NewKeyReply = Type.Object({
+  key: DashboardKey,
+  /** The key itself, shown this once. */
+  text: Type.String(),
+})
+
+export const listKeys = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/keys',
+  schema: {
+    operationId: 'listKeys',
+    params: ProjectPath,
+    response: {
+      200: Type.Object({ keys: Type.Array(DashboardKey) }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+export const createKey = {
+  method: 'POST',
+  url: '/dashboard/v1/projects/:projectId/keys',
+  schema: {
+    operationId: 'createKey',
+    params: ProjectPath,
+    body: Type.Object(
+      {
+        kind: Type.Unsafe<'secret' | 'public'>(Type.String({ enum: ['secret', 'public'] })),
+        name: Type.String({ minLength: 1, maxLength: 200 }),
+      },
+      { additionalProperties: false },
+    ),
+    response: {
+      201: NewKeyReply,
+      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+/** A new key of the same kind, name and origins; the old one ends after the overlap. */
+export const rotateKey = {
+  method: 'POST',
+  url: '/dashboard/v1/projects/:projectId/keys/:keyId/rotate',
+  schema: {
+    operationId: 'rotateKey',
+    params: KeyPath,
+    body: Type.Object(
+      {
+        overlapSeconds: Type.Integer({
+          minimum: 0,
+          maximum: 31_622_400,
+          description: 'How long both keys work; 0 ends the old one at once.',
+        }),
+      },
+      { additionalProperties: false },
+    ),
+    response: {
+      201: NewKeyReply,
+      ...errors(
+        'invalid_request',
+        'unauthorized',
+        'forbidden',
+        'project_not_found',
+        'key_not_found',
+      ),
+    },
+  },
+} as const
+
+/** Ends a key at once: it stops working within 5 seconds. */
+export const revokeKey = {
+  method: 'POST',
+  url: '/dashboard/v1/projects/:projectId/keys/:keyId/revoke',
+  schema: {
+    operationId: 'revokeKey',
+    params: KeyPath,
+    body: NoBody,
+    response: {
+      200: Type.Object({ key: DashboardKey }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found', 'key_not_found'),
+    },
+  },
+} as const
+
+/** The origins a public key may be used from, as in https://app.example.com; null: any. */
+export const updateKey = {
+  method: 'PATCH',
+  url: '/dashboard/v1/projects/:projectId/keys/:keyId',
+  schema: {
+    operationId: 'updateKey',
+    params: KeyPath,
+    body: Type.Object(
+      {
+        name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+        allowedOrigins: Type.Optional(
+          Type.Union([
+            Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+              minItems: 1,
+              maxItems: 50,
+            }),
+            Type.Null(),
+          ]),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    response: {
+      200: Type.Object({ key: DashboardKey }),
+      ...errors(
+        'invalid_request',
+        'unauthorized',
+        'forbidden',
+        'project_not_found',
+        'key_not_found',
+      ),
+    },
+  },
+} as const

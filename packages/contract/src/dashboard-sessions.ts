@@ -1,0 +1,125 @@
+import { type Static, Type } from 'typebox'
+import { ProjectPath } from './dashboard-projects.ts'
+import { errors } from './errors.ts'
+import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
+
+const TextOrNull = Type.Union([Type.String(), Type.Null()])
+
+export const SessionSummary = Type.Object({
+  id: Type.String(),
+  browserId: Type.String(),
+  startedAt: Instant,
+  /** When its last chunk arrived; null where nothing did. */
+  lastChunkAt: InstantOrNull,
+  /** From the start to the last chunk. */
+  seconds: Type.Integer(),
+  pages: Type.Integer(),
+  chunks: Type.Integer(),
+  bytes: Type.Integer(),
+  /** Where it started, as the SDK masked it. */
+  url: TextOrNull,
+  userAgent: TextOrNull,
+  /** Whether chunks may still come: the last one is younger than a minute. */
+  isLive: Type.Boolean(),
+  /** Started before its browser was linked to the person. */
+  isBeforeIdentification: Type.Boolean(),
+  /** Whose browser it is; null for an anonymous one. */
+  person: Type.Union([
+    Type.Object({
+      id: Type.String(),
+      externalId: Type.String(),
+      name: TextOrNull,
+      isBeingDeleted: Type.Boolean(),
+    }),
+    Type.Null(),
+  ]),
+})
+export type SessionSummary = Static<typeof SessionSummary>
+
+/** Newest started first; also the sessions of one person. */
+export const listSessions = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/sessions',
+  schema: {
+    operationId: 'listSessions',
+    params: ProjectPath,
+    querystring: Type.Object(
+      {
+        personId: Type.Optional(Type.String({ maxLength: 20 })),
+        browserId: Type.Optional(Type.String({ maxLength: 36 })),
+        isIdentified: Type.Optional(Type.Boolean()),
+        from: Type.Optional(Type.String({ maxLength: 30, description: 'ISO 8601.' })),
+        to: Type.Optional(Type.String({ maxLength: 30, description: 'ISO 8601.' })),
+        minimumSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })),
+        limit: Limit,
+        cursor: Cursor,
+      },
+      { additionalProperties: false },
+    ),
+    response: {
+      200: Type.Object({ sessions: Type.Array(SessionSummary), nextCursor: NextCursor }),
+      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    },
+  },
+} as const
+
+const SessionPath = Type.Object({ projectId: Type.String(), sessionId: Type.String() })
+
+export const getSession = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/sessions/:sessionId',
+  schema: {
+    operationId: 'getSession',
+    params: SessionPath,
+    response: {
+      200: Type.Object({
+        session: SessionSummary,
+        /** The tabs it was recorded in, in the order they began. Each is a recording of its own. */
+        tabs: Type.Array(
+          Type.Object({
+            id: Type.String(),
+            chunks: Type.Integer(),
+            bytes: Type.Integer(),
+            firstChunkAt: Instant,
+            lastChunkAt: Instant,
+          }),
+        ),
+        /** The same person's (an anonymous one's: the same browser's) sessions around it. */
+        previousId: TextOrNull,
+        nextId: TextOrNull,
+      }),
+      ...errors('unauthorized', 'forbidden', 'project_not_found', 'session_not_found'),
+    },
+  },
+} as const
+
+/**
+ * The recorded events of one tab, streamed as application/x-ndjson in the order they were recorded
+ * in: one rrweb event a line. Read it with fetch and a reader; no typed call. `fromChunk` skips the
+ * chunks before that number, for a session that goes on.
+ *
+ * A stream that breaks off before its end (an erasure began, a blob is not to be had) ends with the
+ * connection aborted: `fetch` reports it as a network error in the body.
+ */
+export const getSessionEvents = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/sessions/:sessionId/events',
+  schema: {
+    operationId: 'getSessionEvents',
+    params: SessionPath,
+    querystring: Type.Object(
+      {
+        tab: Type.String({ minLength: 1, maxLength: 32 }),
+        fromChunk: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_001 })),
+      },
+      { additionalProperties: false },
+    ),
+    response: errors(
+      'invalid_request',
+      'unauthorized',
+      'forbidden',
+      'project_not_found',
+      'session_not_found',
+    ),
+  },
+} as const
