@@ -28,7 +28,7 @@ export function dashboardClient(baseUrl = '', fetch: typeof globalThis.fetch = g
     options: { signal?: AbortSignal } = {},
   ): Promise<Reply<E>> {
     const { body } = input as { body?: unknown }
-    const url = baseUrl + pathOf(endpoint, input)
+    const url = baseUrl + pathOf(endpoint, input as object)
     const known = endpoint.method === 'GET' ? kept.get(url) : undefined
     const response = await fetch(url, {
       method: endpoint.method,
