@@ -1,0 +1,202 @@
+/*
+ * CSS of a recording without anything that would be fetched. The text is read as the CSS Syntax
+ * standard says a browser reads it (comments, strings, escapes, unquoted url()), because a search
+ * for "url(" misses `u\72l(` and finds what stands in a comment.
+ */
+
+/** Functions whose strings are addresses. */
+const addressFunctions = new Set([
+  'url',
+  'src',
+  'image',
+  'image-set',
+  '-webkit-image-set',
+  'cross-fade',
+  '-webkit-cross-fade',
+])
+
+const mayFetch = /\\|url|src|image|cross-fade|import|expression/i
+const harmlessAddress =
+  /^(?:#|data:(?:image\/[\w.+-]+|font\/[\w.+-]+|application\/(?:x-)?(?:font[\w.+-]*|octet-stream|vnd\.ms-fontobject))[;,])/i
+const nothing = '"data:,"'
+
+/** The same CSS with every address that is neither a fragment nor data emptied, and no `@import`. */
+export function harmlessCss(text: string): string {
+  if (!mayFetch.test(text)) return text
+  const reader: Reader = {
+    // The preprocessing of the standard; without it a form feed ends a string for the browser only.
+    text: text.replace(/\r\n|\r|\f/g, '\n').replaceAll('\0', '\ufffd'),
+    at: 0,
+    out: [],
+    functions: [],
+    addressDepth: 0,
+  }
+  while (reader.at < reader.text.length) readToken(reader)
+  return reader.out.join('')
+}
+
+interface Reader {
+  text: string
+  at: number
+  out: string[]
+  /** The functions and parentheses that are open, innermost last. */
+  functions: string[]
+  /** How many of them take addresses. */
+  addressDepth: number
+}
+
+function readToken(reader: Reader): void {
+  const { text, at } = reader
+  const character = text[at] as string
+  if (character === '/' && text[at + 1] === '*') return copy(reader, endOfComment(text, at))
+  if (character === '"' || character === "'") return readString(reader)
+  if (character === '@' && startsName(text, at + 1)) return readAtKeyword(reader)
+  if (startsName(text, at)) return readName(reader)
+  if (character === '(') open(reader, '')
+  if (character === ')') close(reader)
+  copy(reader, at + 1)
+}
+
+function open(reader: Reader, name: string): void {
+  reader.functions.push(name)
+  if (addressFunctions.has(name)) reader.addressDepth++
+}
+
+function close(reader: Reader): void {
+  if (addressFunctions.has(reader.functions.pop() ?? '')) reader.addressDepth--
+}
+
+function copy(reader: Reader, end: number): void {
+  reader.out.push(reader.text.slice(reader.at, end))
+  reader.at = end
+}
+
+function endOfComment(text: string, at: number): number {
+  const end = text.indexOf('*/', at + 2)
+  return end === -1 ? text.length : end + 2
+}
+
+function readString(reader: Reader): void {
+  const { end, value } = stringAt(reader.text, reader.at)
+  if (reader.addressDepth === 0 || harmlessAddress.test(value.trim())) return copy(reader, end)
+  reader.out.push(nothing)
+  reader.at = end
+}
+
+function stringAt(text: string, at: number): { end: number; value: string } {
+  const quote = text[at]
+  let value = ''
+  let i = at + 1
+  while (i < text.length && text[i] !== quote && text[i] !== '\n') {
+    if (text[i] !== '\\') {
+      value += text[i++]
+    } else if (text[i + 1] === '\n') {
+      i += 2
+    } else {
+      const escape = escapeAt(text, i)
+      value += escape.value
+      i = escape.end
+    }
+  }
+  return { end: text[i] === quote ? i + 1 : i, value }
+}
+
+/** `@import …;` goes whole; of every other at-rule the rest is read as usual. */
+function readAtKeyword(reader: Reader): void {
+  const { end, value } = nameAt(reader.text, reader.at + 1)
+  if (value.toLowerCase() !== 'import') return copy(reader, end)
+  let i = end
+  while (i < reader.text.length && !';{}'.includes(reader.text[i] as string)) {
+    const character = reader.text[i]
+    if (character === '"' || character === "'") i = stringAt(reader.text, i).end
+    else if (character === '/' && reader.text[i + 1] === '*') i = endOfComment(reader.text, i)
+    else if (startsName(reader.text, i)) i = endOfImportName(reader.text, i)
+    else i++
+  }
+  reader.at = reader.text[i] === ';' ? i + 1 : i
+}
+
+/** Past a name, or past an unquoted url() with whatever semicolons stand in it. */
+function endOfImportName(text: string, at: number): number {
+  const { end, value } = nameAt(text, at)
+  const isUnquoted =
+    value.toLowerCase() === 'url' && /^\(\s*[^\s"']/.test(text.slice(end, end + 99))
+  return isUnquoted ? unquotedAt(text, end + 1).end : end
+}
+
+function readName(reader: Reader): void {
+  const { end, value } = nameAt(reader.text, reader.at)
+  if (reader.text[end] !== '(') return copy(reader, end)
+  const name = value.toLowerCase()
+  if (name === 'url' && !/^\s*["']/.test(reader.text.slice(end + 1))) {
+    const { end: closed, value: address } = unquotedAt(reader.text, end + 1)
+    reader.out.push(`url(${harmlessAddress.test(address) ? quoted(address) : nothing})`)
+    reader.at = closed
+    return
+  }
+  open(reader, name)
+  if (name === 'expression') reader.out.push('x-')
+  copy(reader, end + 1)
+}
+
+function unquotedAt(text: string, at: number): { end: number; value: string } {
+  let value = ''
+  let i = at
+  while (i < text.length && text[i] !== ')') {
+    if (text[i] === '\\' && text[i + 1] !== '\n') {
+      const escape = escapeAt(text, i)
+      value += escape.value
+      i = escape.end
+    } else {
+      value += text[i++]
+    }
+  }
+  return { end: Math.min(i + 1, text.length), value: value.trim() }
+}
+
+function quoted(address: string): string {
+  return `"${address.replace(/["\\\n]/g, (character) => `\\${character.charCodeAt(0).toString(16)} `)}"`
+}
+
+function startsName(text: string, at: number): boolean {
+  const hyphens = text[at] === '-' ? 1 : 0
+  const character = text[at + hyphens]
+  if (character === undefined) return false
+  if (character === '-') return hyphens === 1
+  if (character === '\\') return text[at + hyphens + 1] !== '\n'
+  return /[a-z_\u0080-\uffff]/i.test(character)
+}
+
+function nameAt(text: string, at: number): { end: number; value: string } {
+  let value = ''
+  let i = at
+  for (;;) {
+    const character = text[i]
+    if (character === undefined) break
+    if (character === '\\' && text[i + 1] !== '\n' && i + 1 < text.length) {
+      const escape = escapeAt(text, i)
+      value += escape.value
+      i = escape.end
+    } else if (/[\w\u0080-\uffff-]/.test(character)) {
+      value += character
+      i++
+    } else break
+  }
+  // A backslash that ends the text is no name; it has to be passed all the same.
+  return { end: Math.max(i, at + 1), value }
+}
+
+function escapeAt(text: string, at: number): { end: number; value: string } {
+  const hex = /^[0-9a-f]{1,6}/i.exec(text.slice(at + 1, at + 7))?.[0]
+  if (hex === undefined) {
+    const character = String.fromCodePoint(text.codePointAt(at + 1) ?? 0xfffd)
+    return { end: at + 1 + character.length, value: character }
+  }
+  const code = Number.parseInt(hex, 16)
+  const end = at + 1 + hex.length
+  const isCharacter = code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)
+  return {
+    end: /\s/.test(text[end] ?? '') ? end + 1 : end,
+    value: isCharacter ? String.fromCodePoint(code) : '\ufffd',
+  }
+}
