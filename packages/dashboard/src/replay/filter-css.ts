@@ -31,7 +31,7 @@ export function harmlessCss(text: string): string {
     functions: [],
     addressDepth: 0,
   }
-  while (reader.at < reader.text.length) readToken(reader)
+  while (reader.at < reader.text.length) reader.at = readToken(reader)
   return reader.out.join('')
 }
 
@@ -45,7 +45,8 @@ interface Reader {
   addressDepth: number
 }
 
-function readToken(reader: Reader): void {
+/** Each reader puts out what may stay of the token at `at`, and answers where the next one begins. */
+function readToken(reader: Reader): number {
   const { text, at } = reader
   const character = text[at] as string
   if (character === '/' && text[at + 1] === '*') return copy(reader, endOfComment(text, at))
@@ -54,7 +55,7 @@ function readToken(reader: Reader): void {
   if (startsName(text, at)) return readName(reader)
   if (character === '(') open(reader, '')
   if (character === ')') close(reader)
-  copy(reader, at + 1)
+  return copy(reader, at + 1)
 }
 
 function open(reader: Reader, name: string): void {
@@ -66,9 +67,9 @@ function close(reader: Reader): void {
   if (addressFunctions.has(reader.functions.pop() ?? '')) reader.addressDepth--
 }
 
-function copy(reader: Reader, end: number): void {
+function copy(reader: Reader, end: number): number {
   reader.out.push(reader.text.slice(reader.at, end))
-  reader.at = end
+  return end
 }
 
 function endOfComment(text: string, at: number): number {
@@ -76,11 +77,11 @@ function endOfComment(text: string, at: number): number {
   return end === -1 ? text.length : end + 2
 }
 
-function readString(reader: Reader): void {
+function readString(reader: Reader): number {
   const { end, value } = stringAt(reader.text, reader.at)
   if (reader.addressDepth === 0 || harmlessAddress.test(value.trim())) return copy(reader, end)
   reader.out.push(nothing)
-  reader.at = end
+  return end
 }
 
 function stringAt(text: string, at: number): { end: number; value: string } {
@@ -93,16 +94,16 @@ function stringAt(text: string, at: number): { end: number; value: string } {
     } else if (text[i + 1] === '\n') {
       i += 2
     } else {
-      const escape = escapeAt(text, i)
-      value += escape.value
-      i = escape.end
+      const escaped = escapeAt(text, i)
+      value += escaped.value
+      i = escaped.end
     }
   }
   return { end: text[i] === quote ? i + 1 : i, value }
 }
 
 /** `@import …;` goes whole; of every other at-rule the rest is read as usual. */
-function readAtKeyword(reader: Reader): void {
+function readAtKeyword(reader: Reader): number {
   const { end, value } = nameAt(reader.text, reader.at + 1)
   if (value.toLowerCase() !== 'import') return copy(reader, end)
   let i = end
@@ -113,7 +114,7 @@ function readAtKeyword(reader: Reader): void {
     else if (startsName(reader.text, i)) i = endOfImportName(reader.text, i)
     else i++
   }
-  reader.at = reader.text[i] === ';' ? i + 1 : i
+  return reader.text[i] === ';' ? i + 1 : i
 }
 
 /** Past a name, or past an unquoted url() with whatever semicolons stand in it. */
@@ -124,19 +125,18 @@ function endOfImportName(text: string, at: number): number {
   return isUnquoted ? unquotedAt(text, end + 1).end : end
 }
 
-function readName(reader: Reader): void {
+function readName(reader: Reader): number {
   const { end, value } = nameAt(reader.text, reader.at)
   if (reader.text[end] !== '(') return copy(reader, end)
   const name = value.toLowerCase()
   if (name === 'url' && !/^\s*["']/.test(reader.text.slice(end + 1))) {
     const { end: closed, value: address } = unquotedAt(reader.text, end + 1)
     reader.out.push(`url(${harmlessAddress.test(address) ? quoted(address) : nothing})`)
-    reader.at = closed
-    return
+    return closed
   }
   open(reader, name)
   if (name === 'expression') reader.out.push('x-')
-  copy(reader, end + 1)
+  return copy(reader, end + 1)
 }
 
 function unquotedAt(text: string, at: number): { end: number; value: string } {
@@ -144,9 +144,9 @@ function unquotedAt(text: string, at: number): { end: number; value: string } {
   let i = at
   while (i < text.length && text[i] !== ')') {
     if (text[i] === '\\' && text[i + 1] !== '\n') {
-      const escape = escapeAt(text, i)
-      value += escape.value
-      i = escape.end
+      const escaped = escapeAt(text, i)
+      value += escaped.value
+      i = escaped.end
     } else {
       value += text[i++]
     }
@@ -174,9 +174,9 @@ function nameAt(text: string, at: number): { end: number; value: string } {
     const character = text[i]
     if (character === undefined) break
     if (character === '\\' && text[i + 1] !== '\n' && i + 1 < text.length) {
-      const escape = escapeAt(text, i)
-      value += escape.value
-      i = escape.end
+      const escaped = escapeAt(text, i)
+      value += escaped.value
+      i = escaped.end
     } else if (/[\w\u0080-\uffff-]/.test(character)) {
       value += character
       i++
