@@ -102,6 +102,8 @@ export const checkLink = {
         /** Of the invited member, or of whose password is set anew; null for set_up. */
         email: Type.Union([Type.String(), Type.Null()]),
         role: Type.Union([Role, Type.Null()]),
+        /** For set_up: the name of the project that is there already; null where none is. */
+        projectName: Type.Union([Type.String(), Type.Null()]),
         expiresAt: Instant,
       }),
       ...errors('invalid_request', 'link_invalid', 'rate_limited'),
@@ -109,7 +111,11 @@ export const checkLink = {
   },
 } as const
 
-/** Makes the first owner and the first project, and signs in. The keys are shown this once. */
+/**
+ * Makes the first owner and signs in. A first project is made, with keys that are shown this once;
+ * one that is there already (from the first start, or the command line) gets the name, keeps its
+ * keys, and both key texts are null.
+ */
 export const setUp = {
   method: 'POST',
   url: '/dashboard/v1/set-up',
@@ -129,8 +135,8 @@ export const setUp = {
       201: Type.Object({
         member: Member,
         project: Type.Object({ id: Type.String(), name: Type.String() }),
-        secretKey: Type.String(),
-        publicKey: Type.String(),
+        secretKey: Type.Union([Type.String(), Type.Null()]),
+        publicKey: Type.Union([Type.String(), Type.Null()]),
       }),
       ...errors('invalid_request', 'forbidden', 'link_invalid', 'rate_limited'),
     },
