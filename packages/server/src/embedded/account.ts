@@ -21,8 +21,8 @@ export function accountFor(clusterFolder: string): Account | undefined {
   const { uid, gid } = statSync(clusterFolder)
   if (uid === 0) {
     throw new EmbeddedError(
-      `PostgreSQL does not run as root and ${clusterFolder} belongs to root: give that folder and` +
-        ' all in it to another user, for example with chown -R nobody',
+      `PostgreSQL does not run as root, and ${clusterFolder} belongs to root: give that folder and` +
+        ' all in it to another user, for example by chown -R nobody.',
     )
   }
   return { uid, gid }
@@ -36,7 +36,7 @@ function systemAccount(): Account {
     if (entry) return { uid: Number(entry[2]), gid: Number(entry[3]) }
   }
   throw new EmbeddedError(
-    'PostgreSQL does not run as root and this system has no user "postgres" or "nobody":' +
-      ' start Lethe as an ordinary user',
+    'PostgreSQL does not run as root, and this system has no user "postgres" or "nobody":' +
+      ' start Lethe as an ordinary user.',
   )
 }

@@ -46,10 +46,11 @@ export async function prepareCluster(dataDir: string): Promise<Cluster> {
   const home = await forFolder(dataDir, () => openHome(resolve(dataDir)))
   const folder = join(home, 'postgres')
   const account = accountFor(folder)
+  refuseFolderOfOther(folder)
   const { bin, major } = await findPrograms(account, home)
   const cluster = { folder, log: join(home, 'postgres.log'), bin, account }
   if (!isCluster(folder)) await forFolder(home, () => initialise(cluster, home))
-  refuseClusterOfOther(folder, major)
+  refuseOtherVersion(folder, major)
   removeUnfinished(home)
   return cluster
 }
@@ -64,12 +65,12 @@ export function folderArgument({ folder, account }: Cluster): string {
 function refuseUnsupportedSystems(): void {
   if (process.platform === 'win32') {
     throw new EmbeddedError(
-      'the built-in PostgreSQL does not run on Windows: set DATABASE_URL to a PostgreSQL of your own',
+      'The built-in PostgreSQL does not run on Windows: set DATABASE_URL to a PostgreSQL of your own.',
     )
   }
   if (isRoot() && process.platform !== 'linux') {
     throw new EmbeddedError(
-      'PostgreSQL does not run as root: start Lethe as an ordinary user, or set DATABASE_URL',
+      'PostgreSQL does not run as root: start Lethe as an ordinary user, or set DATABASE_URL.',
     )
   }
 }
@@ -78,18 +79,30 @@ function openHome(home: string): string {
   if (!existsSync(home)) {
     mkdirSync(dirname(home), { recursive: true })
     mkdirSync(home, { recursive: true, mode: 0o700 })
+    syncFolder(dirname(home))
   }
   const names = readdirSync(home)
   const foreign = names.find((name) => !ownNames.test(name))
   if (foreign !== undefined && !names.includes('postgres')) {
     throw new EmbeddedError(
-      `the data folder ${home} holds other things ("${foreign}") and no data of Lethe:` +
-        ' set DATA_DIR to a new or empty folder',
+      `The data folder ${home} holds other things ("${foreign}") and no data of Lethe:` +
+        ' set DATA_DIR to a new or empty folder.',
     )
   }
   // On a volume that was prepared for us the folder may be another user's; postgres/ is closed anyway.
   if (statSync(home).uid === process.getuid?.()) chmodSync(home, 0o700)
   return realpathSync(home)
+}
+
+function refuseFolderOfOther(folder: string): void {
+  if (isRoot() || !existsSync(folder)) return
+  const { uid } = statSync(folder)
+  const own = process.getuid?.()
+  if (uid === own) return
+  throw new EmbeddedError(
+    `The database in ${folder} belongs to another user (id ${uid}, and this is ${own}):` +
+      ' start Lethe as that user or as root.',
+  )
 }
 
 function isCluster(folder: string): boolean {
@@ -103,7 +116,7 @@ function isCluster(folder: string): boolean {
 async function initialise(cluster: Cluster, home: string): Promise<void> {
   const { folder, account } = cluster
   if (existsSync(folder) && readdirSync(folder).length > 0) {
-    throw new EmbeddedError(`${folder} holds no database, but is not empty: move it away`)
+    throw new EmbeddedError(`${folder} holds no database, but is not empty: move it away.`)
   }
   const fresh = mkdtempSync(join(home, startOfUnfinished))
   try {
@@ -167,34 +180,25 @@ const firstSettings = {
 
 function initdbError(complaint: string, folder: string): EmbeddedError {
   if (complaint.includes('No space left on device')) {
-    return new EmbeddedError(`the disk of ${dirname(folder)} is full: a new database takes 100 MB`)
+    return new EmbeddedError(diskIsFull(dirname(folder)))
   }
   if (complaint.includes('could not look up effective user ID')) {
     return new EmbeddedError(
       `PostgreSQL needs an entry in /etc/passwd for the user it runs as (${process.getuid?.()}):` +
-        ' add one, or set DATABASE_URL to a PostgreSQL of your own',
+        ' add one, or set DATABASE_URL to a PostgreSQL of your own.',
     )
   }
   const lines = complaint.split('\n')
   const reason = lines.find((line) => /error|fatal|panic/i.test(line)) ?? lines[0]
-  return new EmbeddedError(`the database could not be created: ${reason}`)
+  return new EmbeddedError(`The database could not be created: ${reason}`)
 }
 
-function refuseClusterOfOther(folder: string, major: string): void {
-  const { uid } = statSync(folder)
-  if (!isRoot() && uid !== process.getuid?.()) throw ownedByOther(folder, uid)
+function refuseOtherVersion(folder: string, major: string): void {
   const version = readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim()
   if (version === major) return
   throw new EmbeddedError(
-    `the database in ${folder} was made by PostgreSQL ${version}, and this Lethe comes with ${major}:` +
-      ' start it with the Lethe that made it, dump it there and load it here',
-  )
-}
-
-function ownedByOther(path: string, uid: number): EmbeddedError {
-  return new EmbeddedError(
-    `${path} belongs to another user (id ${uid}, and this is ${process.getuid?.()}):` +
-      ' start Lethe as that user or as root',
+    `The database in ${folder} was made by PostgreSQL ${version}, and this Lethe comes with ${major}:` +
+      ' start it with the Lethe that made it, dump it there and load it here.',
   )
 }
 
@@ -224,24 +228,28 @@ async function forFolder<T>(folder: string, work: () => T | Promise<T>): Promise
   } catch (error) {
     const { code } = error as { code?: string }
     if (code === undefined || error instanceof EmbeddedError) throw error
-    throw new EmbeddedError(`${meaningOf(code, folder)} (${code})`, { cause: error })
+    throw new EmbeddedError(`${meaningOf(code, folder)} (${code}).`, { cause: error })
   }
+}
+
+function diskIsFull(folder: string): string {
+  return `The disk of ${folder} is full; a new database takes 100 MB`
 }
 
 function meaningOf(code: string, folder: string): string {
   switch (code) {
     case 'EACCES':
     case 'EPERM':
-      return `the data folder ${folder} cannot be read and written by this user`
+      return `The data folder ${folder} cannot be read and written by this user`
     case 'EROFS':
-      return `the data folder ${folder} is on a file system that is read-only`
+      return `The data folder ${folder} is on a file system that is read-only`
     case 'ENOTDIR':
     case 'EEXIST':
-      return `the data folder ${folder} is not a folder`
+      return `The data folder ${folder} is not a folder`
     case 'ENOSPC':
     case 'EDQUOT':
-      return `the disk of ${folder} is full: a new database takes 100 MB`
+      return diskIsFull(folder)
     default:
-      return `the data folder ${folder} cannot be used`
+      return `The data folder ${folder} cannot be used`
   }
 }

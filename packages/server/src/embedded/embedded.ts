@@ -23,9 +23,10 @@ export interface EmbeddedOptions {
 }
 
 /** The longest wait for a server that gives no sign of life, and for one that does. */
-const silenceSeconds = 30
+const silenceSeconds = 60
 const recoverySeconds = 600
 const claimSeconds = 2
+const statementSeconds = 5
 
 /**
  * Starts the database of a data folder, or joins the one that runs there already, whoever started
@@ -64,11 +65,11 @@ export async function claimService(
   connection: string | DbAddress,
 ): Promise<{ release(): Promise<void> }> {
   const claim = await keepSession(async () => {
-    const session = await connectOne(connection)
+    const session = await connectOne(connection, statementSeconds)
     if (await takeServiceLock(session)) return session
     await session.end()
     throw new EmbeddedError(
-      'another Lethe service is running on this data folder: stop it, or set another DATA_DIR',
+      'Another Lethe service is running on this data folder: stop it, or set another DATA_DIR.',
     )
   })
   return { release: () => claim.end() }
@@ -91,7 +92,7 @@ function socketFolder(folder: string): { host: string; release(): void } {
     return { host: folder, release() {} }
   }
   if (process.platform !== 'linux') {
-    throw new EmbeddedError(`the path of the data folder is too long for a socket: ${folder}`)
+    throw new EmbeddedError(`The path of the data folder is too long for a socket: ${folder}`)
   }
   const handle = openSync(folder, 'r')
   return { host: `/proc/${process.pid}/fd/${handle}`, release: () => closeSync(handle) }
@@ -102,16 +103,18 @@ async function joinServer(cluster: Cluster, address: DbAddress): Promise<Session
   const begin = Date.now()
   let heard = begin
   let start: Start | undefined
+  let failure: string | undefined
   for (;;) {
     const answer = await tryToJoin(address)
     if (typeof answer === 'object') return answer
     const now = Date.now()
     if (answer === 'later') heard = now
     if (now - heard > silenceSeconds * 1_000 || now - begin > recoverySeconds * 1_000) {
-      throw silence(cluster)
+      throw silence(cluster, failure)
     }
     if (start && !start.goesOn()) {
-      refuseFailedStart(start, cluster)
+      failure = start.failure()
+      refuseFailure(failure, cluster)
       start = undefined
       // A start that lost to another one, or to the last children of a killed server.
       await sleep(100)
@@ -125,7 +128,7 @@ async function joinServer(cluster: Cluster, address: DbAddress): Promise<Session
 async function tryToJoin(address: DbAddress): Promise<Session | 'later' | 'silent'> {
   let session: Session | undefined
   try {
-    session = await connectOne(address)
+    session = await connectOne(address, statementSeconds)
     const rows = await session.sql<{ joined: boolean }>`
       select pg_try_advisory_lock_shared(${lock.class}, ${lock.user}) as "joined"`
     if (rows[0]?.joined) return session
@@ -139,7 +142,7 @@ async function tryToJoin(address: DbAddress): Promise<Session | 'later' | 'silen
     if (comesOrGoes) return 'later'
     const isAnswer = code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E')
     if (isAnswer) {
-      throw new EmbeddedError(`the built-in database refuses us (SQLSTATE ${code})`, {
+      throw new EmbeddedError(`The built-in database refuses us (SQLSTATE ${code}).`, {
         cause: error,
       })
     }
@@ -148,26 +151,20 @@ async function tryToJoin(address: DbAddress): Promise<Session | 'later' | 'silen
 }
 
 /** Throws unless the start ended for a reason that passes. */
-function refuseFailedStart(start: Start, { folder, log }: Cluster): void {
-  const words = start.lastWords()
-  if (/lock file .* already exists|pre-existing shared memory block/.test(words)) return
-  if (words.includes('No space left on device')) {
-    throw new EmbeddedError(`the disk of ${folder} is full: the database cannot start`)
+function refuseFailure(failure: string | undefined, { folder, log }: Cluster): void {
+  if (failure === undefined) return
+  if (/lock file .* already exists|pre-existing shared memory block/.test(failure)) return
+  if (failure.includes('No space left on device')) {
+    throw new EmbeddedError(`The disk of ${folder} is full: the database cannot start.`)
   }
-  const toUs = /the database system is (starting|shutting|not yet|in recovery)/
-  const reason = words
-    .split('\n')
-    .find((line) => /FATAL|PANIC|^spawn/.test(line) && !toUs.test(line))
-  if (reason === undefined) return
-  const words_ = reason.replace(/^.*?(FATAL|PANIC): */, '')
-  throw new EmbeddedError(`PostgreSQL does not start: ${words_} (see ${log})`)
+  throw new EmbeddedError(`PostgreSQL does not start: ${failure} (see ${log}).`)
 }
 
-function silence({ folder, log }: Cluster): EmbeddedError {
+function silence({ folder, log }: Cluster, failure = 'it gives no answer'): EmbeddedError {
   const pid = postmasterOf(folder)
   const who =
     pid === undefined ? 'PostgreSQL does not start' : `PostgreSQL (process ${pid}) is silent`
-  return new EmbeddedError(`${who} in ${folder} (see ${log})`)
+  return new EmbeddedError(`${who} in ${folder}: ${failure} (see ${log}).`)
 }
 
 /** Stops the server when nobody else uses it; who comes while it stops has to wait, and starts it. */

@@ -28,8 +28,11 @@ const settings = {
   port: 5432,
   fsync: 'on',
   full_page_writes: 'on',
+  // Elsewhere fsync reaches the disk itself; on macOS only this does.
+  ...(process.platform === 'darwin' && { wal_sync_method: 'fsync_writethrough' }),
   // Above ERROR: what PostgreSQL says of a failed statement may quote the values of a person.
   log_min_messages: 'log',
+  log_line_prefix: '%m [%p] ',
   log_min_error_statement: 'panic',
   log_statement: 'none',
   log_min_duration_statement: -1,
@@ -43,8 +46,8 @@ const settings = {
 export interface Start {
   /** True while the server, or its attempt to start, goes on. */
   goesOn(): boolean
-  /** What it said before it ended. */
-  lastWords(): string
+  /** Why it ended, in PostgreSQL's words; undefined if it was stopped or killed. */
+  failure(): string | undefined
 }
 
 /**
@@ -73,8 +76,18 @@ export function startPostmaster(cluster: Cluster): Start {
   })
   return {
     goesOn: () => failure === '' && hasNotEnded(child),
-    lastWords: () => failure || readFileSync(cluster.log).subarray(from).toString(),
+    failure: () => failure || failureIn(readFileSync(cluster.log).subarray(from), child.pid),
   }
+}
+
+/** Others write to the log as well: who lost a connection, and who starts the server too. */
+function failureIn(log: Buffer, pid = 0): string | undefined {
+  const text = log.toString()
+  const helper = new RegExp(`\\[${pid}\\] .*startup process \\(PID (\\d+)\\) exited`).exec(
+    text,
+  )?.[1]
+  const ofServer = new RegExp(`\\[(?:${pid}|${helper ?? pid})\\] (?:FATAL|PANIC): +(.*)`)
+  return ofServer.exec(text)?.[1]
 }
 
 /** The id of the process that serves the cluster, if it runs. */
@@ -91,7 +104,7 @@ export async function stopPostmaster(folder: string): Promise<void> {
   const end = Date.now() + stopSeconds * 1_000
   while (postmasterOf(folder) === pid) {
     if (Date.now() > end) {
-      throw new EmbeddedError(`PostgreSQL (process ${pid}) did not stop in ${stopSeconds} s`)
+      throw new EmbeddedError(`PostgreSQL (process ${pid}) did not stop in ${stopSeconds} s.`)
     }
     await sleep(10)
   }

