@@ -28,6 +28,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The project of the key the request came with; 0 on routes that need no key. */
     projectId: number
+    /** That key's id; empty on routes that need none. */
+    keyId: string
   }
 }
 
@@ -67,7 +69,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
   await app.register(healthRoutes, { db, metrics: options.metrics })
   await app.register(personRoutes, { db, cursors })
-  await app.register(deletionJobRoutes, { db })
+  await app.register(deletionJobRoutes, { db, cursors })
   return app
 }
 
@@ -169,6 +171,7 @@ function needsSecretKey(request: FastifyRequest): boolean {
 /** Everything under /v1 needs a secret key, also what does not exist there. */
 function requireSecretKeys(app: FastifyInstance, authenticate: Authenticate): void {
   app.decorateRequest('projectId', 0)
+  app.decorateRequest('keyId', '')
   app.addHook('onRequest', async (request, reply) => {
     if (needsSecretKey(request)) reply.headers(await authenticate(request))
   })

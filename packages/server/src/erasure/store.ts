@@ -1,61 +1,70 @@
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
-import { ApiError } from '../api-error.ts'
-import type { Db, Sql } from '../sql.ts'
-import { fragment } from '../sql.ts'
+import { fragment, join, type Sql } from '../sql.ts'
+
+/** Who asked for an erasure, for the dashboard: ids alone. */
+export type Requester = 'command' | 'ledger' | `key:${string}` | `member:${string}`
+
+export interface NewDeletionJob {
+  /** Given where a job is made again that a restored backup forgot. */
+  earlier?: { id: string; createdAt: string }
+  projectId: number
+  personId: string
+  keepRecordings: boolean
+  requestedBy: Requester
+}
+
+export interface LockedPerson {
+  id: string
+  deletionJobId: string | null
+}
 
 const jobColumns = fragment`
   id, external_id as "externalId", keep_recordings as "keepRecordings", status,
   created_at as "createdAt", started_at as "startedAt", completed_at as "completedAt"`
 
-/**
- * Makes the deletion job of a person, or answers the one in progress. Job and flag go in one
- * transaction: from its commit on the person takes no POST, PATCH or identify.
- */
-export function requestDeletion(
-  db: Db,
+/** Locks a person, so that no other DELETE, POST, PATCH or identify decides about it meanwhile. */
+export async function lockPerson(
+  tx: Sql,
   projectId: number,
-  externalId: string,
-  keepRecordings: boolean,
-): Promise<DeletionJob> {
-  return db.begin(async (tx) => {
-    const [person] = await tx<{ id: string; deletionJobId: string | null }>`
-      select id, deletion_job_id as "deletionJobId"
-      from persons
-      where project_id = ${projectId} and external_id = ${externalId}
-      for update`
-    if (!person) throw new ApiError('person_not_found', 'No person with this externalId.')
-
-    if (person.deletionJobId) {
-      const open = (await findDeletionJob(tx, projectId, person.deletionJobId)) as DeletionJob
-      if (open.keepRecordings !== keepRecordings) {
-        throw new ApiError(
-          'deletion_in_progress',
-          'A deletion of this person with the other keepRecordings is in progress.',
-        )
-      }
-      return open
-    }
-
-    const job = await insertDeletionJob(tx, projectId, externalId, person.id, keepRecordings)
-    await tx`
-      update persons set deletion_job_id = ${job.id}
-      where project_id = ${projectId} and id = ${person.id}`
-    return job
-  })
+  by: { externalId: string } | { personId: string },
+): Promise<LockedPerson | undefined> {
+  const condition =
+    'externalId' in by
+      ? fragment`external_id = ${by.externalId}`
+      : fragment`id = ${by.personId}::bigint`
+  const [person] = await tx<LockedPerson>`
+    select id, deletion_job_id as "deletionJobId"
+    from persons
+    where project_id = ${projectId} and ${condition}
+    for update`
+  return person
 }
 
-async function insertDeletionJob(
-  sql: Sql,
-  projectId: number,
-  externalId: string,
-  personId: string,
-  keepRecordings: boolean,
-): Promise<DeletionJob> {
-  const [job] = await sql<DeletionJob>`
-    insert into deletion_jobs (project_id, external_id, person_id, keep_recordings)
-    values (${projectId}, ${externalId}, ${personId}, ${keepRecordings})
-    returning ${jobColumns}`
-  return job as DeletionJob
+/** Makes a job and flags its person, which the caller has locked and found without a flag. */
+export async function insertDeletionJob(tx: Sql, job: NewDeletionJob): Promise<DeletionJob> {
+  const { projectId, personId } = job
+  const [inserted] = await tx<DeletionJob>`
+    with job as (
+      insert into deletion_jobs
+        (project_id, id, created_at, external_id, person_id, keep_recordings, requested_by)
+      select project_id, coalesce(${job.earlier?.id ?? null}::uuid, gen_random_uuid()),
+        coalesce(${job.earlier?.createdAt ?? null}::timestamptz, app_now()),
+        external_id, id, ${job.keepRecordings}, ${job.requestedBy}
+      from persons
+      where project_id = ${projectId} and id = ${personId}
+      returning *
+    ), flagged as (
+      update persons set deletion_job_id = job.id
+      from job
+      where persons.project_id = ${projectId} and persons.id = ${personId}
+    )
+    select ${jobColumns} from job`
+  return inserted as DeletionJob
+}
+
+/** The last trace of a person; its links are cut by then. */
+export async function deletePerson(tx: Sql, projectId: number, personId: string): Promise<void> {
+  await tx`delete from persons where project_id = ${projectId} and id = ${personId}`
 }
 
 export async function findDeletionJob(
@@ -66,4 +75,89 @@ export async function findDeletionJob(
   const [job] = await sql<DeletionJob>`
     select ${jobColumns} from deletion_jobs where project_id = ${projectId} and id = ${id}`
   return job
+}
+
+export interface JobFilter {
+  externalId?: string
+  status?: DeletionJob['status']
+  /** Only jobs that come after this one in the list. */
+  after?: { createdAt: string; id: string }
+}
+
+/** Newest created first. */
+export function listDeletionJobs(
+  sql: Sql,
+  projectId: number,
+  { externalId, status, after }: JobFilter,
+  limit: number,
+): Promise<DeletionJob[]> {
+  const conditions = [fragment`project_id = ${projectId}`]
+  if (externalId !== undefined) conditions.push(fragment`external_id = ${externalId}`)
+  if (status !== undefined) conditions.push(fragment`status = ${status}`)
+  if (after) {
+    conditions.push(
+      fragment`(created_at, id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`,
+    )
+  }
+  return sql<DeletionJob>`
+    select ${jobColumns}
+    from deletion_jobs
+    where ${join(conditions, ' and ')}
+    order by created_at desc, id desc
+    limit ${limit}`
+}
+
+/** What the API never shows of a job: for the dashboard and the command line. */
+export interface DeletionJobDetails {
+  requestedBy: Requester
+  nextAttemptAt: string | null
+  removed: Removed
+  attempts: AttemptNote[]
+}
+
+export interface Removed {
+  sessions: number
+  chunks: number
+  blobs: number
+  bytes: number
+  browsers: number
+}
+
+export interface AttemptNote {
+  number: number
+  startedAt: string
+  endedAt: string | null
+  step: string | null
+  outcome: 'completed' | 'failed' | 'lost' | null
+  errorCode: string | null
+}
+
+export async function findDeletionJobDetails(
+  sql: Sql,
+  projectId: number,
+  id: string,
+): Promise<DeletionJobDetails | undefined> {
+  const [job] = await sql<Omit<DeletionJobDetails, 'attempts'>>`
+    select requested_by as "requestedBy",
+      case when status in ('pending', 'running') and lease_token is null
+        then next_attempt_at end as "nextAttemptAt",
+      json_build_object(
+        'sessions', removed_sessions, 'chunks', removed_chunks, 'blobs', removed_blobs,
+        'bytes', removed_bytes, 'browsers', removed_browsers) as removed
+    from deletion_jobs
+    where project_id = ${projectId} and id = ${id}`
+  if (!job) return undefined
+  const attempts = await sql<AttemptNote>`
+    select number, started_at as "startedAt", ended_at as "endedAt", step, outcome,
+      error_code as "errorCode"
+    from deletion_attempts
+    where project_id = ${projectId} and job_id = ${id}
+    order by number`
+  return { ...job, attempts }
+}
+
+/** The only clock of the server. */
+export async function readClock(sql: Sql): Promise<string> {
+  const [row] = await sql<{ now: string }>`select app_now() as now`
+  return (row as { now: string }).now
 }

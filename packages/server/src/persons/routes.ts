@@ -11,7 +11,7 @@ import {
 import type { FastifyReply } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
 import type { Cursors } from '../cursor.ts'
-import { requestDeletion } from '../erasure/store.ts'
+import { requestDeletion } from '../erasure/request.ts'
 import { isStorable } from '../json-body.ts'
 import type { Db } from '../sql.ts'
 import { searchPersons } from './search.ts'
@@ -107,8 +107,13 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
 
   app.route({
     ...deletePerson,
-    handler: async ({ projectId, params, query }, reply) => {
-      const job = await requestDeletion(db, projectId, externalIdOf(params), query.keepRecordings)
+    handler: async ({ projectId, keyId, params, query }, reply) => {
+      const job = await requestDeletion(db, {
+        projectId,
+        externalId: externalIdOf(params),
+        keepRecordings: query.keepRecordings,
+        requestedBy: `key:${keyId}`,
+      })
       return reply.code(202).send({ job })
     },
   })

@@ -43,7 +43,7 @@ export function keyFinder(sql: Sql): FindKey {
   }
 }
 
-/** Says whose request it is, before anything else of it is looked at; sets `request.projectId`. */
+/** Says whose request it is, before anything else of it is looked at: `projectId` and `keyId`. */
 export function secretKeyAuthentication(findKey: FindKey, rateLimit: RateLimit | undefined) {
   return async (request: FastifyRequest): Promise<Record<string, string>> => {
     const text = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
@@ -57,6 +57,7 @@ export function secretKeyAuthentication(findKey: FindKey, rateLimit: RateLimit |
       throw new ApiError('forbidden', 'This is a public key; the server API takes a secret key.')
     }
     request.projectId = key.projectId
+    request.keyId = key.id
     return rateLimit?.(key.id) ?? {}
   }
 }

@@ -1,0 +1,53 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+
+export interface ErasureMetrics {
+  observeAttempt(outcome: string, seconds: number): void
+  /** Attempts whose worker went away, noticed by whoever reaped them. */
+  observeReaped(attempts: number): void
+  /** Jobs that ended as failed. */
+  observeFailedJobs(jobs: number): void
+  observeBacklog(backlog: { pending: number; running: number; oldestSeconds: number }): void
+}
+
+/** The erasure's metrics. Labels are outcomes and statuses; no project, no job, no person. */
+export function createErasureMetrics(registry: Registry): ErasureMetrics {
+  const registers = [registry]
+  const attempts = new Histogram({
+    name: 'lethe_erasure_attempt_seconds',
+    help: 'Duration of the attempts this process made, by outcome.',
+    labelNames: ['outcome'],
+    buckets: [0.01, 0.05, 0.25, 1, 5, 30, 120, 600, 3_600],
+    registers,
+  })
+  const reaped = new Counter({
+    name: 'lethe_erasure_attempts_reaped_total',
+    help: 'Attempts of any process whose worker went away, noticed by this one.',
+    registers,
+  })
+  const failed = new Counter({
+    name: 'lethe_deletion_jobs_failed_total',
+    help: 'Deletion jobs that ended as failed; each needs somebody to look at it.',
+    registers,
+  })
+  const open = new Gauge({
+    name: 'lethe_deletion_jobs_open',
+    help: 'Deletion jobs in the database that are not finished, by status.',
+    labelNames: ['status'],
+    registers,
+  })
+  const oldest = new Gauge({
+    name: 'lethe_deletion_jobs_oldest_open_seconds',
+    help: 'For how long the oldest unfinished deletion job has been open.',
+    registers,
+  })
+  return {
+    observeAttempt: (outcome, seconds) => attempts.labels(outcome).observe(seconds),
+    observeReaped: (count) => reaped.inc(count),
+    observeFailedJobs: (count) => failed.inc(count),
+    observeBacklog({ pending, running, oldestSeconds }) {
+      open.labels('pending').set(pending)
+      open.labels('running').set(running)
+      oldest.set(oldestSeconds)
+    },
+  }
+}

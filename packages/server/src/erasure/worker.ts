@@ -1,0 +1,114 @@
+import { repeat } from '../repeat.ts'
+import type { DbOptions } from '../sql.ts'
+import { type AttemptOptions, runAttempt, Stopping } from './attempt.ts'
+import { claimJobs, jobsChannel, readBacklog, reapLostAttempts } from './attempts.ts'
+import { listen } from './listener.ts'
+
+export interface WorkerOptions extends AttemptOptions {
+  /** Jobs worked on at the same time, each on a connection of the pool at most. */
+  jobsAtOnce: number
+  /** Where to listen for new jobs; without it they are found by looking. */
+  connection?: DbOptions['connection']
+}
+
+export interface Worker {
+  /** Ends when every attempt in flight was handed back or has come to its end. */
+  stop(): Promise<void>
+}
+
+/** New jobs are heard of at once; this finds those that were not, and those whose time has come. */
+const pollSeconds = 1
+
+const reapSeconds = 5
+
+/** After a fault of the database, before it is asked again. */
+const faultPauseSeconds = 1
+
+/** Claims jobs and works on them until it is stopped. Any number of workers may run at once. */
+export function startWorker(options: WorkerOptions): Worker {
+  const { db, log, metrics, retryDelaysSeconds, connection } = options
+  const stopping = new AbortController()
+  const { wake, sleep } = alarm()
+  const running = new Set<Promise<void>>()
+
+  async function work() {
+    while (!stopping.signal.aborted) {
+      try {
+        const free = options.jobsAtOnce - running.size
+        const claimed = free > 0 ? await claimAndStart(free) : 0
+        if (free > 0 && claimed === free) continue
+        await sleep(pollSeconds)
+      } catch (error) {
+        log.fault('worker.claim', error)
+        await sleep(faultPauseSeconds)
+      }
+    }
+    await Promise.all(running)
+  }
+
+  async function claimAndStart(limit: number): Promise<number> {
+    const sentAt = performance.now()
+    const jobs = await claimJobs(db.sql, limit)
+    for (const job of jobs) {
+      const attempt = runAttempt(options, job, sentAt, stopping.signal)
+        .then(
+          () => {},
+          (error) => log.fault('worker.attempt', error, { jobId: job.id, attempt: job.attempt }),
+        )
+        .finally(() => {
+          running.delete(attempt)
+          wake()
+        })
+      running.add(attempt)
+    }
+    return jobs.length
+  }
+
+  async function reap() {
+    const { lost, failed } = await reapLostAttempts(db.sql, retryDelaysSeconds)
+    if (lost > 0) {
+      metrics.observeReaped(lost)
+      metrics.observeFailedJobs(failed)
+      log.event('warn', 'worker.reaped', { count: lost })
+    }
+    metrics.observeBacklog(await readBacklog(db.sql))
+  }
+
+  const working = work()
+  const stopReaping = repeat('worker.reap', reapSeconds, reap, log)
+  const listener = connection ? listen(connection, jobsChannel, wake, log) : undefined
+  log.event('info', 'worker.started', { count: options.jobsAtOnce })
+
+  return {
+    async stop() {
+      stopping.abort(new Stopping())
+      wake()
+      await Promise.all([working, stopReaping(), listener?.stop()])
+      log.event('info', 'worker.stopped')
+    },
+  }
+}
+
+/** A sleep that can be cut short, also by a call that came before it. */
+function alarm() {
+  let ring = () => {}
+  let rung = false
+  return {
+    wake() {
+      rung = true
+      ring()
+    },
+    async sleep(seconds: number) {
+      if (!rung) {
+        let timer: NodeJS.Timeout | undefined
+        await new Promise<void>((resolve) => {
+          ring = resolve
+          timer = setTimeout(resolve, seconds * 1_000)
+        })
+        clearTimeout(timer)
+      }
+      rung = false
+      ring = () => {}
+    },
+  }
+}
