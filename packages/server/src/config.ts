@@ -36,6 +36,13 @@ function postgresUrl(value: string): string {
     : expects('a URL that begins with postgres://')
 }
 
+function retryDelays(text: string): readonly [number, number, number, number] {
+  const seconds = text.split(',').map((part) => (/^ *\d{1,7} *$/.test(part) ? Number(part) : -1))
+  return seconds.length === 4 && seconds.every((one) => one >= 0)
+    ? (seconds as [number, number, number, number])
+    : expects('four numbers of seconds, as in 30,60,120,240')
+}
+
 /** Every setting there is. The README's table is made of this one (`npm run generate`). */
 export const settings = {
   HOST: {
@@ -79,6 +86,47 @@ export const settings = {
     default: '100',
     read: integer(1, 1_000_000),
     describe: 'Requests a secret key may make at once before the limit holds.',
+  } as Setting<number>,
+  BLOBS_URL: {
+    default: '',
+    read: (value) =>
+      value === '' || /^s3:\/\/\S+$/.test(value) ? value : expects('as in s3://bucket/prefix'),
+    describe: 'Where recordings are kept, `s3://bucket/prefix`. Empty: a folder in `DATA_DIR`.',
+  } as Setting<string>,
+  BLOBS_ENDPOINT: {
+    default: '',
+    read: (value) =>
+      value === '' || /^https?:\/\/\S+$/.test(value) ? value : expects('an http or https URL'),
+    describe: 'An S3 server other than that of AWS, as in `https://s3.example.com`.',
+  } as Setting<string>,
+  MASTER_KEY: {
+    default: '',
+    read: (value) => value,
+    describe:
+      'What wraps the data keys of recordings, as in `k1:<32 bytes of base64>`; several with commas, the first one wraps. Empty: a file `keys/master-key` in `DATA_DIR`.',
+  } as Setting<string>,
+  KEY_DATABASE_URL: {
+    default: '',
+    read: postgresUrl,
+    describe:
+      'A small PostgreSQL database for the data keys, to be kept out of backups. Empty: the main one.',
+  } as Setting<string>,
+  ERASURE_RETRY_DELAYS: {
+    default: '30,60,120,240',
+    read: retryDelays,
+    describe:
+      'Seconds from a failed attempt of an erasure to the next: four numbers, as there are five attempts.',
+  } as Setting<readonly [number, number, number, number]>,
+  ERASURE_JOBS_AT_ONCE: {
+    default: '4',
+    read: integer(1, 64),
+    describe: 'Deletion jobs that a process works on at the same time.',
+  } as Setting<number>,
+  BACKUP_RETENTION_DAYS: {
+    default: '30',
+    read: integer(0, 36_500),
+    describe:
+      'How long you keep backups of the database, in days; receipts say it. It deletes nothing.',
   } as Setting<number>,
 } satisfies Record<string, Setting<unknown>>
 
