@@ -48,7 +48,12 @@ export const Member = Type.Object({
 export type Member = Static<typeof Member>
 
 const MemberName = Type.String({ minLength: 1, maxLength: 200 })
-const Email = Type.String({ minLength: 3, maxLength: 254, pattern: '^[^\\s@]+@[^\\s@]+$' })
+/** Plain ASCII addresses under a domain with a dot: what better-auth takes at the sign-in. */
+const Email = Type.String({
+  minLength: 3,
+  maxLength: 254,
+  pattern: "^([\\w'+-]+\\.)*[\\w'+-]*[\\w+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$",
+})
 const Password = Type.String({ minLength: 12, maxLength: 128 })
 const LinkToken = Type.String({ minLength: 1, maxLength: 200 })
 /** A password or code to be checked, of whatever form: a wrong one is credentials_wrong. */

@@ -1,0 +1,42 @@
+import { hash, randomBytes } from 'node:crypto'
+import { linkPaths } from '@lethe/contract/dashboard-members.ts'
+import type { Db } from '../sql.ts'
+import { hasOwner, insertResetLink, insertSetUpLink, type Link } from './store.ts'
+
+export const setUpHours = 24
+export const invitationHours = 7 * 24
+export const resetHours = 24
+
+/** A new token, 256 random bits, and what is stored of it: that many need no slow hash. */
+export function newToken(): { token: string; tokenHash: Buffer } {
+  const token = randomBytes(32).toString('base64url')
+  return { token, tokenHash: hashOfToken(token) }
+}
+
+export function hashOfToken(token: string): Buffer {
+  return hash('sha256', token, 'buffer')
+}
+
+/** The token is the fragment of the link: no server, proxy or log ever sees it. */
+export function linkTo(publicUrl: string, kind: Link['kind'], token: string): string {
+  return `${publicUrl}${linkPaths[kind]}#${token}`
+}
+
+/** A new link by which the first owner signs up; undefined once there is an owner. */
+export async function makeSetUpLink(db: Db, publicUrl: string): Promise<string | undefined> {
+  if (await hasOwner(db.sql)) return undefined
+  const { token, tokenHash } = newToken()
+  await insertSetUpLink(db.sql, tokenHash, setUpHours)
+  return linkTo(publicUrl, 'set_up', token)
+}
+
+/** A new link by which a member sets the password anew; an earlier one works no more. */
+export async function makeResetLink(
+  db: Db,
+  publicUrl: string,
+  memberId: string,
+): Promise<{ link: string; expiresAt: string }> {
+  const { token, tokenHash } = newToken()
+  const { expiresAt } = await db.begin((tx) => insertResetLink(tx, memberId, tokenHash, resetHours))
+  return { link: linkTo(publicUrl, 'reset', token), expiresAt }
+}

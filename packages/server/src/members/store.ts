@@ -1,0 +1,258 @@
+import type { Invitation, Member, Role, SignIn } from '@lethe/contract/dashboard-members.ts'
+import { fragment, type Sql } from '../sql.ts'
+import type { Rights } from './permissions.ts'
+
+const memberColumns = fragment`
+  id, name, email, role, may_delete_persons as "mayDeletePersons",
+  has_second_factor as "hasSecondFactor", created_at as "createdAt",
+  last_sign_in_at as "lastSignInAt"`
+
+export async function hasOwner(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ has: boolean }>`
+    select exists (select from auth.members where role = 'owner') as has`
+  return row?.has ?? false
+}
+
+/** Lets nobody else make or change members until the transaction ends. */
+export async function lockMembers(tx: Sql): Promise<void> {
+  await tx`lock table auth.members in share row exclusive mode`
+}
+
+/** In the order in which they joined. */
+export function listMembers(sql: Sql): Promise<Member[]> {
+  return sql<Member>`select ${memberColumns} from auth.members order by created_at, id`
+}
+
+export async function findMember(sql: Sql, id: string): Promise<Member | undefined> {
+  const [member] = await sql<Member>`
+    select ${memberColumns} from auth.members where id = ${id}`
+  return member
+}
+
+export async function findMemberByEmail(sql: Sql, email: string): Promise<Member | undefined> {
+  const [member] = await sql<Member>`
+    select ${memberColumns} from auth.members where email = ${email}`
+  return member
+}
+
+export interface NewMember extends Rights {
+  name: string
+  email: string
+  passwordHash: string
+}
+
+/** Makes a member who signs in by password; undefined where the e-mail is a member's already. */
+export async function insertMember(tx: Sql, member: NewMember): Promise<Member | undefined> {
+  const [inserted] = await tx<Member>`
+    insert into auth.members (name, email, role, may_delete_persons)
+    values (${member.name}, ${member.email}, ${member.role}, ${member.mayDeletePersons})
+    on conflict (email) do nothing
+    returning ${memberColumns}`
+  if (!inserted) return undefined
+  await tx`
+    insert into auth.credentials (account_id, provider_id, member_id, password)
+    values (${inserted.id}, 'credential', ${inserted.id}, ${member.passwordHash})`
+  return inserted
+}
+
+export async function updateMember(
+  tx: Sql,
+  id: string,
+  { role, mayDeletePersons }: Rights,
+): Promise<Member | undefined> {
+  const [member] = await tx<Member>`
+    update auth.members
+    set role = ${role}, may_delete_persons = ${mayDeletePersons}, updated_at = app_now()
+    where id = ${id}
+    returning ${memberColumns}`
+  return member
+}
+
+export async function renameMember(
+  sql: Sql,
+  id: string,
+  name: string,
+): Promise<Member | undefined> {
+  const [member] = await sql<Member>`
+    update auth.members set name = ${name}, updated_at = app_now()
+    where id = ${id}
+    returning ${memberColumns}`
+  return member
+}
+
+/** The sign-ins, the password and the links of a member go with it. */
+export async function deleteMember(tx: Sql, id: string): Promise<void> {
+  await tx`delete from auth.members where id = ${id}`
+}
+
+export async function countOwners(tx: Sql): Promise<number> {
+  const [row] = await tx<{ count: number }>`
+    select count(*)::integer as count from auth.members where role = 'owner'`
+  return row?.count ?? 0
+}
+
+export async function noteSignIn(sql: Sql, id: string): Promise<void> {
+  await sql`update auth.members set last_sign_in_at = app_now() where id = ${id}`
+}
+
+/** Sets a password anew: the second factor is taken off, and every sign-in ends. */
+export async function replacePassword(tx: Sql, id: string, passwordHash: string): Promise<void> {
+  await tx`
+    update auth.credentials set password = ${passwordHash}, updated_at = app_now()
+    where member_id = ${id} and provider_id = 'credential'`
+  await tx`delete from auth.second_factors where member_id = ${id}`
+  await tx`
+    update auth.members set has_second_factor = false, updated_at = app_now() where id = ${id}`
+  await tx`delete from auth.sign_ins where member_id = ${id}`
+}
+
+/** Newest first. */
+export function listSignIns(sql: Sql, memberId: string, currentId: string): Promise<SignIn[]> {
+  return sql<SignIn>`
+    select id, created_at as "createdAt", updated_at as "lastUsedAt", address,
+      user_agent as "userAgent", id = ${currentId} as "isCurrent"
+    from auth.sign_ins
+    where member_id = ${memberId} and expires_at > app_now()
+    order by created_at desc, id desc`
+}
+
+export async function endOtherSignIns(
+  sql: Sql,
+  memberId: string,
+  currentId: string,
+): Promise<void> {
+  await sql`delete from auth.sign_ins where member_id = ${memberId} and id <> ${currentId}`
+}
+
+export type Link = { id: string; expiresAt: string } & (
+  | { kind: 'set_up' }
+  | { kind: 'invitation'; email: string; role: Role; mayDeletePersons: boolean }
+  | { kind: 'reset'; memberId: string; email: string; role: Role }
+)
+
+const linkColumns = fragment`
+  l.id, l.kind, l.expires_at as "expiresAt", l.member_id as "memberId",
+  coalesce(l.email, m.email) as email, coalesce(l.role, m.role) as role,
+  l.may_delete_persons as "mayDeletePersons"`
+
+/** A link that works at this moment, by the hash of its token. */
+export async function findLink(sql: Sql, tokenHash: Buffer): Promise<Link | undefined> {
+  const [link] = await sql<Link>`
+    select ${linkColumns}
+    from auth.links l left join auth.members m on m.id = l.member_id
+    where l.token_hash = ${tokenHash} and l.expires_at > app_now()`
+  return link
+}
+
+/** Uses a link up: of any number who try at once one gets it. */
+export async function takeLink(
+  tx: Sql,
+  tokenHash: Buffer,
+  kind: Link['kind'],
+): Promise<Link | undefined> {
+  const [link] = await tx<Link>`
+    with taken as (
+      delete from auth.links
+      where token_hash = ${tokenHash} and kind = ${kind} and expires_at > app_now()
+      returning *
+    )
+    select ${linkColumns} from taken l left join auth.members m on m.id = l.member_id`
+  return link
+}
+
+export async function insertSetUpLink(
+  sql: Sql,
+  tokenHash: Buffer,
+  hours: number,
+): Promise<{ expiresAt: string }> {
+  const [link] = await sql<{ expiresAt: string }>`
+    insert into auth.links (kind, token_hash, expires_at)
+    values ('set_up', ${tokenHash}, app_now() + ${hours} * interval '1 hour')
+    returning expires_at as "expiresAt"`
+  return link as { expiresAt: string }
+}
+
+/** Those that processes which started at the same time printed end with the first that is used. */
+export async function deleteSetUpLinks(tx: Sql): Promise<void> {
+  await tx`delete from auth.links where kind = 'set_up'`
+}
+
+const invitationColumns = fragment`
+  id, email, role, may_delete_persons as "mayDeletePersons", created_at as "createdAt",
+  expires_at as "expiresAt"`
+
+/** An earlier invitation of the same e-mail is replaced. */
+export async function insertInvitation(
+  tx: Sql,
+  invitation: Rights & { email: string; tokenHash: Buffer; hours: number },
+): Promise<Invitation> {
+  const { email, role, mayDeletePersons, tokenHash, hours } = invitation
+  await tx`delete from auth.links where kind = 'invitation' and email = ${email}`
+  const [inserted] = await tx<Invitation>`
+    insert into auth.links (kind, token_hash, email, role, may_delete_persons, expires_at)
+    values ('invitation', ${tokenHash}, ${email}, ${role}, ${mayDeletePersons},
+      app_now() + ${hours} * interval '1 hour')
+    returning ${invitationColumns}`
+  return inserted as Invitation
+}
+
+/** Newest first; those that ended are not shown. */
+export function listInvitations(sql: Sql): Promise<Invitation[]> {
+  return sql<Invitation>`
+    select ${invitationColumns}
+    from auth.links
+    where kind = 'invitation' and expires_at > app_now()
+    order by created_at desc, id desc`
+}
+
+export async function findInvitation(sql: Sql, id: string): Promise<Invitation | undefined> {
+  const [invitation] = await sql<Invitation>`
+    select ${invitationColumns} from auth.links where id = ${id} and kind = 'invitation'`
+  return invitation
+}
+
+export async function deleteInvitation(sql: Sql, id: string): Promise<void> {
+  await sql`delete from auth.links where id = ${id} and kind = 'invitation'`
+}
+
+/** An earlier reset link of the same member is replaced. */
+export async function insertResetLink(
+  tx: Sql,
+  memberId: string,
+  tokenHash: Buffer,
+  hours: number,
+): Promise<{ expiresAt: string }> {
+  await tx`delete from auth.links where kind = 'reset' and member_id = ${memberId}`
+  const [link] = await tx<{ expiresAt: string }>`
+    insert into auth.links (kind, token_hash, member_id, expires_at)
+    values ('reset', ${tokenHash}, ${memberId}, app_now() + ${hours} * interval '1 hour')
+    returning expires_at as "expiresAt"`
+  return link as { expiresAt: string }
+}
+
+/**
+ * Counts a try in a bucket, which is emptied `seconds` after its first try. Answers how many there
+ * were, this one included, and how long the bucket still counts.
+ */
+export async function countTry(
+  sql: Sql,
+  bucket: Buffer,
+  seconds: number,
+): Promise<{ tries: number; secondsLeft: number }> {
+  const [row] = await sql<{ tries: number; secondsLeft: number }>`
+    insert into auth.limits as l (bucket, tries, ends_at)
+    values (${bucket}, 1, app_now() + ${seconds} * interval '1 second')
+    on conflict (bucket) do update
+    set tries = case when l.ends_at <= app_now() then 1 else l.tries + 1 end,
+        ends_at = case when l.ends_at <= app_now() then excluded.ends_at else l.ends_at end
+    returning tries, ceil(extract(epoch from ends_at - app_now()))::integer as "secondsLeft"`
+  return row as { tries: number; secondsLeft: number }
+}
+
+/** Deletes what ended: sign-ins, links, limits, and sign-ins that waited for a code. */
+export async function deleteEnded(sql: Sql): Promise<void> {
+  await sql`delete from auth.limits where ends_at <= app_now()`
+  await sql`delete from auth.sign_ins where expires_at <= app_now()`
+  await sql`delete from auth.verifications where expires_at <= app_now()`
+  await sql`delete from auth.links where expires_at <= app_now()`
+}
