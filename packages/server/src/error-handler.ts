@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from './api-error.ts'
 import type { Log } from './log.ts'
+import { DatabaseUnreachable } from './sql.ts'
 
 /** Turns whatever was thrown into the one error shape; a fault's own words go nowhere. */
 export function errorHandler(log: Log) {
@@ -60,12 +61,13 @@ const unavailableCodes =
 
 /** Whether a fault says that the database is away or too busy, and not that a statement is wrong. */
 export function isUnavailable(error: unknown): boolean {
+  if (error instanceof DatabaseUnreachable) return true
   const { code, message } = error as { code?: unknown; message?: unknown }
   if (typeof code === 'string') return unavailableCodes.test(code)
   // The driver gives no codes to the faults of its own connection.
   return (
     typeof message === 'string' &&
-    /^(?:Connection terminated|Client has encountered a connection error|timeout exceeded when trying|timeout expired|Query read timeout|Client was closed)/.test(
+    /^(?:Connection terminated|Client has encountered a connection error|Query read timeout|Client was closed)/.test(
       message,
     )
   )

@@ -26,6 +26,11 @@ export interface Db {
   end(): Promise<void>
 }
 
+/** No connection could be had: the database is away, full, or refuses us. */
+export class DatabaseUnreachable extends Error {
+  override readonly name = 'DatabaseUnreachable'
+}
+
 export interface DbOptions {
   /** A postgres:// URL, or its pieces; `host` may be the folder of a unix socket. */
   connection: string | DbAddress
@@ -52,7 +57,7 @@ export function connect(options: DbOptions): Db {
   pool.on('error', () => {})
   const short = pipelined({ ...config, pipeline: true }, shortConnections)
   return {
-    sql: sqlOver((query) => pool.query(query)),
+    sql: sqlOver((query) => onPool(pool, (client) => client.query(query))),
     short: sqlOver(short.query),
     begin: (work) => transaction(pool, work),
     async end() {
@@ -128,9 +133,27 @@ function sqlOver(run: (query: NamedQuery) => Promise<{ rows: unknown[] }>): Sql 
     (await run(queryOf(strings, values))).rows as Row[]
 }
 
+async function onPool<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await reached(pool.connect())
+  try {
+    return await work(client)
+  } finally {
+    // The pool itself sees whether the connection broke, and drops it then.
+    client.release()
+  }
+}
+
+async function reached<T>(connecting: Promise<T>): Promise<T> {
+  try {
+    return await connecting
+  } catch (cause) {
+    throw new DatabaseUnreachable('No connection to the database.', { cause })
+  }
+}
+
 async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
-    const client = await pool.connect()
+    const client = await reached(pool.connect())
     let broken: Error | boolean = false
     try {
       await client.query('begin')
@@ -172,7 +195,7 @@ function pipelined(config: pg.ClientConfig, size: number) {
   return {
     async query(query: NamedQuery) {
       turn = (turn + 1) % size
-      return (await connection(turn)).query(query)
+      return (await reached(connection(turn))).query(query)
     },
     async end() {
       const open = connections.filter((client) => client !== undefined)

@@ -1,0 +1,66 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseJsonBody } from '../src/json-body.ts'
+
+const parse = (text: string) => parseJsonBody(Buffer.from(text))
+const printed = (text: string) => JSON.stringify(parse(text))
+
+test('every number that is taken is printed as it was, or as a double that is equal', () => {
+  const lexeme = fc
+    .tuple(
+      fc.constantFrom('', '-'),
+      fc.bigInt({ min: 0n, max: 10n ** 40n }),
+      fc.option(fc.stringMatching(/^[0-9]{1,30}$/)),
+      fc.option(fc.tuple(fc.constantFrom('e', 'E'), fc.constantFrom('', '+', '-'), fc.nat(200))),
+    )
+    .map(
+      ([sign, whole, fraction, exponent]) =>
+        `${sign}${whole}${fraction ? `.${fraction}` : ''}${exponent ? exponent.join('') : ''}`,
+    )
+  fc.assert(
+    fc.property(lexeme, fc.constantFrom('', ' ', '\n'), (number, space) => {
+      const out = printed(`{"a":${space}${number}${space},"b":[${space}${number}]}`)
+      const [, a, b] = /^\{"a":(.*),"b":\[(.*)\]\}$/.exec(out) ?? []
+      expect(b).toBe(a)
+      // Digits may only be written otherwise where a double holds all of them.
+      if (a !== number) expect(exactDecimal(a as string)).toBe(exactDecimal(number))
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+/** A decimal as digits and exponent without the zeros that do not count. */
+function exactDecimal(text: string): string {
+  const [, sign, whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? []
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const cut = digits.replace(/0+$/, '')
+  if (cut === '') return '0'
+  return `${sign}${cut}e${Number(exponent) - fraction.length + (digits.length - cut.length)}`
+}
+
+test('numbers within texts and keys are left alone', () => {
+  const text = '{"a 12345678901234567890":"1e999, [1e999] 12345678901234567890","b":"x\\"1e999"}'
+  expect(printed(text)).toBe(text)
+})
+
+test('a number outside of a double is refused wherever it stands', () => {
+  for (const text of [
+    '1e309',
+    '-1e309',
+    '[1e309]',
+    '{"a":1e309}',
+    '{"a" : 1E309}',
+    '[0,1e-400]',
+    `1${'0'.repeat(400)}`,
+  ]) {
+    expect(() => parse(text), text).toThrow(/number/)
+  }
+  expect(printed('[0e-400, 0.0e999]')).toBe('[0e-400,0.0e999]')
+})
+
+test('no JSON error repeats the text', () => {
+  for (const text of ['{"secret":', 'secret', '{"a":secret}', "{'secret':1}", '{"secret"}']) {
+    expect(() => parse(text)).toThrow('The body is not valid JSON.')
+  }
+})
