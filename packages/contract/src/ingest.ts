@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { errors } from './errors.ts'
+import { ErrorBody, type ErrorCode, errorStatus } from './errors.ts'
 
 /*
  * What browsers speak. The public key travels as the query parameter `key`, and bodies as
@@ -20,6 +20,26 @@ export const Next = Type.Unsafe<'continue' | 'retry' | 'new_browser' | 'stop'>(
 )
 export type Next = Static<typeof Next>
 
+/** A refusal or fault of the ingestion: the one error shape, and beside it what the SDK does next. */
+export const IngestErrorBody = Type.Object(
+  {
+    error: ErrorBody.properties.error,
+    next: Next,
+    retryAfterSeconds: Type.Optional(
+      Type.Integer({ description: 'With `retry`; the same as the header Retry-After.' }),
+    ),
+  },
+  { description: 'The one error shape, and what the SDK does next.' },
+)
+export type IngestErrorBody = Static<typeof IngestErrorBody>
+
+function ingestErrors<C extends ErrorCode>(...named: C[]) {
+  return Object.fromEntries(named.map((code) => [errorStatus[code], IngestErrorBody])) as Record<
+    (typeof errorStatus)[C],
+    typeof IngestErrorBody
+  >
+}
+
 export const Masking = Type.Unsafe<'open' | 'balanced' | 'strict'>(
   Type.String({ enum: ['open', 'balanced', 'strict'] }),
 )
@@ -32,6 +52,7 @@ export const RecordingSettings = Type.Object({
   sessionMaximumSeconds: Type.Integer(),
   chunkBytesMaximum: Type.Integer({ description: 'As sent, compressed or not.' }),
 })
+export type RecordingSettings = Static<typeof RecordingSettings>
 
 const KeyQuery = Type.Object({ key: Type.String({ description: 'The public key, pk_…' }) })
 
@@ -41,6 +62,7 @@ export const startSession = {
   schema: {
     operationId: 'startSession',
     summary: 'Start a session, as a known browser or a new one',
+    description: 'A body is optional. A browser that is unknown or retired is answered 410.',
     tags: ['ingestion'],
     querystring: KeyQuery,
     body: Type.Object({
@@ -55,7 +77,17 @@ export const startSession = {
         sessionId: Id,
         settings: RecordingSettings,
       }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'browser_retired', 'rate_limited'),
+      ...ingestErrors(
+        'invalid_request',
+        'unauthorized',
+        'forbidden',
+        'browser_retired',
+        'payload_too_large',
+        'unsupported_media_type',
+        'rate_limited',
+        'internal_error',
+        'unavailable',
+      ),
     },
   },
 } as const
@@ -66,6 +98,8 @@ export const identifyBrowser = {
   schema: {
     operationId: 'identifyBrowser',
     summary: 'Tie a browser to the person with this externalId',
+    description:
+      "Creates the person at the first call and sets no properties. `new_browser`: this browser is another person's; start anew and identify again. While the person is being deleted nothing is written, and the answer is the same.",
     tags: ['ingestion'],
     querystring: KeyQuery,
     body: Type.Object({
@@ -79,14 +113,27 @@ export const identifyBrowser = {
     }),
     response: {
       200: Type.Object({ next: Next }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'browser_retired', 'rate_limited'),
+      ...ingestErrors(
+        'invalid_request',
+        'unauthorized',
+        'forbidden',
+        'browser_retired',
+        'payload_too_large',
+        'unsupported_media_type',
+        'rate_limited',
+        'internal_error',
+        'unavailable',
+      ),
     },
   },
 } as const
 
 /**
- * One chunk: recorded events as ndjson, one JSON object a line, plain or gzip (told by the first
- * two bytes). Idempotent by (session, tab, number): a repeated one is answered as done.
+ * One chunk: recorded events as ndjson, one JSON object a line (so a line begins with `{` and ends
+ * with `}`; an end of the last line is optional), in UTF-8, plain or gzip (told by the first two
+ * bytes). At most 1 MiB as sent and 8 MiB expanded. Idempotent by (session, tab, number): a
+ * repeated one is answered as done. A session that is unknown, ended or another browser's is
+ * answered as a retired browser is.
  */
 export const uploadChunk = {
   method: 'POST',
@@ -101,10 +148,13 @@ export const uploadChunk = {
       session: Id,
       tab: Type.String({ pattern: '^[A-Za-z0-9_-]{1,32}$' }),
       number: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+      pages: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 1_000, description: 'Pages entered in this chunk.' }),
+      ),
     }),
     response: {
       200: Type.Object({ next: Next }),
-      ...errors(
+      ...ingestErrors(
         'invalid_request',
         'unauthorized',
         'forbidden',
@@ -113,6 +163,8 @@ export const uploadChunk = {
         'payload_too_large',
         'unsupported_media_type',
         'rate_limited',
+        'internal_error',
+        'unavailable',
       ),
     },
   },

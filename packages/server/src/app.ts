@@ -21,6 +21,10 @@ import { openApiOptions } from './openapi.ts'
 import { personRoutes } from './persons/routes.ts'
 import { keyFinder, secretKeyAuthentication } from './projects/authenticate.ts'
 import type { RateLimit } from './projects/rate-limit.ts'
+import type { IngestLimits } from './recordings/ingest-gate.ts'
+import { ingestRoutes } from './recordings/ingest-routes.ts'
+import { sessionRoutes } from './recordings/routes.ts'
+import type { Recordings } from './recordings/upload.ts'
 import type { Db } from './sql.ts'
 import { validatorCompiler } from './validation.ts'
 
@@ -39,6 +43,11 @@ export interface AppOptions {
   metrics: Metrics
   cursorKey: Buffer
   rateLimit?: RateLimit
+  /** Without it the service takes and shows no recordings. */
+  recordings?: Recordings
+  ingestLimits?: IngestLimits
+  /** Whose X-Forwarded-For is believed: how many proxies there are, or their addresses. */
+  trustProxy?: number | string[]
 }
 
 const bodyBytesMaximum = 1_048_576
@@ -48,7 +57,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { db, log } = options
   const cursors: Cursors = cursorsSignedWith(options.cursorKey)
   const authenticate = secretKeyAuthentication(keyFinder(db.short), options.rateLimit)
-  const app = Fastify(serverOptions(log, authenticate)).withTypeProvider<TypeBoxTypeProvider>()
+  const app = Fastify(serverOptions(options, authenticate)).withTypeProvider<TypeBoxTypeProvider>()
 
   app.setValidatorCompiler(validatorCompiler)
   // Answers are made of checked rows; the contract's shapes of them are held by the tests.
@@ -70,14 +79,29 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(healthRoutes, { db, metrics: options.metrics })
   await app.register(personRoutes, { db, cursors })
   await app.register(deletionJobRoutes, { db, cursors })
+  await registerRecordings(app, cursors, options)
   return app
+}
+
+async function registerRecordings(app: FastifyInstance, cursors: Cursors, options: AppOptions) {
+  const { recordings, log, ingestLimits: limits = { perAddress: 0, perProject: 0 } } = options
+  if (!recordings) return
+  await app.register(ingestRoutes, { recordings, limits, log })
+  await app.register(sessionRoutes, { recordings, cursors, log })
 }
 
 type Authenticate = ReturnType<typeof secretKeyAuthentication>
 
-function serverOptions(log: Log, authenticate: Authenticate): FastifyHttpOptions<Server> {
+function serverOptions(
+  { log, trustProxy = [] }: AppOptions,
+  authenticate: Authenticate,
+): FastifyHttpOptions<Server> {
   const handleError = errorHandler(log)
   return {
+    trustProxy:
+      typeof trustProxy === 'number'
+        ? (_address, hop) => hop < trustProxy
+        : trustProxy.length > 0 && trustProxy,
     logger: false,
     genReqId: () => randomUUID(),
     bodyLimit: bodyBytesMaximum,

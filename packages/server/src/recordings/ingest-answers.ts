@@ -1,0 +1,102 @@
+import type { ErrorCode } from '@lethe/contract/errors.ts'
+import type { IngestErrorBody, Next } from '@lethe/contract/ingest.ts'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../api-error.ts'
+import { BlobFault } from '../blobs/blobs.ts'
+import { refusalOf } from '../error-handler.ts'
+import type { Log } from '../log.ts'
+
+/** A refusal that says itself what the SDK does next; others are told by their codes. */
+export class IngestRefusal extends ApiError {
+  readonly next: Next
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { next: Next; headers?: Record<string, string> },
+  ) {
+    super(code, message, { headers: options.headers ?? {} })
+    this.next = options.next
+  }
+}
+
+export function browserRetired(): ApiError {
+  return new ApiError('browser_retired', 'Start anew, as a new browser.')
+}
+
+/** What is not here is a mistake of what was sent: it would be refused again. */
+const nextByCode: Partial<Record<ErrorCode, Next>> = {
+  unauthorized: 'stop',
+  forbidden: 'stop',
+  not_found: 'stop',
+  method_not_allowed: 'stop',
+  browser_retired: 'new_browser',
+  chunk_in_flight: 'retry',
+  request_timeout: 'retry',
+  rate_limited: 'retry',
+  internal_error: 'retry',
+  unavailable: 'retry',
+}
+
+const retrySecondsDefault = 5
+
+/**
+ * Open to every page, and never with what a browser knows of the visitor. On refusals too: a page
+ * cannot read an answer that lacks it, and the SDK would not learn what to do.
+ */
+export const openToPages = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': 'retry-after, x-request-id',
+  'cross-origin-resource-policy': 'cross-origin',
+  'cache-control': 'no-store',
+}
+
+/** The one error shape, and beside it what the SDK does next. */
+export function ingestErrorHandler(log: Log) {
+  return (error: FastifyError | ApiError, request: FastifyRequest, reply: FastifyReply) => {
+    const refusal = refusalOfIngest(error)
+    if (refusal.status >= 500) {
+      log.fault('ingest.fault', refusal.cause ?? error, {
+        requestId: request.id,
+        route: request.routeOptions.url ?? 'unknown',
+        method: request.method,
+        projectId: request.projectId,
+      })
+    }
+    const next = nextOf(refusal)
+    const retryAfterSeconds =
+      next === 'retry' ? Number(refusal.headers['retry-after'] ?? retrySecondsDefault) : undefined
+    const body: IngestErrorBody = {
+      ...refusal.body(request.id),
+      next,
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    }
+    return reply
+      .code(refusal.status)
+      .headers({
+        ...refusal.headers,
+        ...openToPages,
+        ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+      })
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(body))
+  }
+}
+
+function nextOf(refusal: ApiError): Next {
+  if (refusal instanceof IngestRefusal) return refusal.next
+  return nextByCode[refusal.code] ?? 'continue'
+}
+
+function refusalOfIngest(error: FastifyError | ApiError): ApiError {
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new ApiError('payload_too_large', 'The body is larger than this endpoint takes.')
+  }
+  if ((error as Error) instanceof BlobFault) {
+    return new ApiError('unavailable', 'Recordings cannot be stored at the moment; try again.', {
+      headers: { 'retry-after': '10' },
+      cause: error,
+    })
+  }
+  return refusalOf(error)
+}
