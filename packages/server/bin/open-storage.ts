@@ -26,7 +26,7 @@ export async function openStorage({ config, db, connection }: Opened): Promise<S
   const blobs = await openBlobs({
     folder: join(resolve(config.DATA_DIR), 'blobs'),
     ...(config.BLOBS_URL !== '' && { url: config.BLOBS_URL }),
-    ...(config.BLOBS_ENDPOINT !== '' && { endpoint: config.BLOBS_ENDPOINT }),
+    ...(config.S3_ENDPOINT !== '' && { endpoint: config.S3_ENDPOINT }),
   })
   return {
     blobs,

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { LogLevel } from './log.ts'
 
 /** A setting that cannot be used; the message is one line, names the setting, and is for an operator. */
@@ -41,6 +42,20 @@ function retryDelays(text: string): readonly [number, number, number, number] {
   return seconds.length === 4 && seconds.every((one) => one >= 0)
     ? (seconds as [number, number, number, number])
     : expects('four numbers of seconds, as in 30,60,120,240')
+}
+
+const proxyNames = new Set(['loopback', 'linklocal', 'uniquelocal'])
+
+function trustedProxies(text: string): number | string[] {
+  if (/^\d$/.test(text)) return Number(text)
+  const proxies = text.split(',').map((one) => one.trim())
+  const areValid = proxies.every((one) => {
+    const [address = '', bits = '0'] = one.split('/')
+    const version = isIP(address)
+    const bitsMaximum = version === 4 ? 32 : 128
+    return proxyNames.has(one) || (version > 0 && /^\d{1,3}$/.test(bits) && +bits <= bitsMaximum)
+  })
+  return areValid ? proxies : expects('a number of proxies, or their addresses with commas')
 }
 
 /** Every setting there is. The README's table is made of this one (`npm run generate`). */
@@ -87,13 +102,31 @@ export const settings = {
     read: integer(1, 1_000_000),
     describe: 'Requests a secret key may make at once before the limit holds.',
   } as Setting<number>,
+  TRUST_PROXY: {
+    default: '0',
+    read: trustedProxies,
+    describe:
+      'Whose `X-Forwarded-For` is believed: how many proxies stand in front, or their addresses (`10.0.0.0/8,loopback`). Limits per address need it behind a proxy.',
+  } as Setting<number | string[]>,
+  INGEST_LIMIT_PER_ADDRESS: {
+    default: '50',
+    read: integer(0, 1_000_000),
+    describe:
+      'Requests of browsers from one address a second for ever, in each process, and ten times as many at once; a fifth of that for new sessions and identifications. `0` is no limit.',
+  } as Setting<number>,
+  INGEST_LIMIT_PER_PROJECT: {
+    default: '1000',
+    read: integer(0, 1_000_000),
+    describe:
+      'Requests of browsers of one project a second for ever, in each process, and ten times as many at once. `0` is no limit.',
+  } as Setting<number>,
   BLOBS_URL: {
     default: '',
     read: (value) =>
       value === '' || /^s3:\/\/\S+$/.test(value) ? value : expects('as in s3://bucket/prefix'),
     describe: 'Where recordings are kept, `s3://bucket/prefix`. Empty: a folder in `DATA_DIR`.',
   } as Setting<string>,
-  BLOBS_ENDPOINT: {
+  S3_ENDPOINT: {
     default: '',
     read: (value) =>
       value === '' || /^https?:\/\/\S+$/.test(value) ? value : expects('an http or https URL'),
