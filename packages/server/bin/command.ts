@@ -1,8 +1,14 @@
+import { findProject, type Project } from '../src/projects/store.ts'
 import { type Opened, open } from './open.ts'
 
 /** The command was called wrongly; the message says how to call it. Ends the process with 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** What the command was to wait for has failed. Ends the process with 3. */
+export class JobFailed extends Error {
+  override readonly name = 'JobFailed'
 }
 
 export function print(line: string): void {
@@ -17,6 +23,26 @@ export async function withDatabase(work: (opened: Opened) => Promise<void>): Pro
   } finally {
     await opened.close()
   }
+}
+
+/** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
+export function signalled(): Promise<void> {
+  return new Promise((resolve) => {
+    let count = 0
+    const receive = () => {
+      count++
+      if (count > 1) process.exit(1)
+      resolve()
+    }
+    process.on('SIGINT', receive)
+    process.on('SIGTERM', receive)
+  })
+}
+
+export async function existingProject({ db }: Opened, id: string): Promise<Project> {
+  const project = /^[1-9]\d{0,8}$/.test(id) ? await findProject(db.sql, Number(id)) : undefined
+  if (!project) throw new UsageError('There is no such project; `lethe projects list` shows them.')
+  return project
 }
 
 export function printTable<Row extends object>(

@@ -1,7 +1,14 @@
 import { defineCommand } from 'citty'
-import { createKey, findProject, listKeys, revokeKey } from '../src/projects/store.ts'
-import { isName, print, printTable, secondsOf, UsageError, withDatabase } from './command.ts'
-import type { Opened } from './open.ts'
+import { createKey, listKeys, revokeKey } from '../src/projects/store.ts'
+import {
+  existingProject,
+  isName,
+  print,
+  printTable,
+  secondsOf,
+  UsageError,
+  withDatabase,
+} from './command.ts'
 
 const json = { type: 'boolean', description: 'One line of JSON.' } as const
 const project = { type: 'string', required: true, description: "The project's id." } as const
@@ -71,12 +78,6 @@ const revoke = defineCommand({
       else print(overlapSeconds === 0 ? 'Revoked.' : `Ends in ${args.in}.`)
     }),
 })
-
-async function existingProject({ db }: Opened, id: string) {
-  const project = /^[1-9]\d{0,8}$/.test(id) ? await findProject(db.sql, Number(id)) : undefined
-  if (!project) throw new UsageError('There is no such project; `lethe projects list` shows them.')
-  return project
-}
 
 export const keys = defineCommand({
   meta: { name: 'keys', description: 'Make, list and revoke the keys of a project.' },

@@ -1,24 +1,33 @@
 #!/usr/bin/env node
 import { defineCommand, runCommand, showUsage } from 'citty'
+import { BlobFault } from '../src/blobs/blobs.ts'
+import { MasterKeyRefused } from '../src/blobs/master-keys.ts'
 import { SettingRefused } from '../src/config.ts'
 import { EmbeddedError } from '../src/embedded/embedded.ts'
+import { ReapplyFailed } from '../src/erasure/reapply.ts'
+import { ReceiptRefused } from '../src/erasure/receipts.ts'
 import { isUnavailable } from '../src/error-handler.ts'
 import { DatabaseRefused } from '../src/migrate.ts'
-import { UsageError } from './command.ts'
+import { JobFailed, UsageError } from './command.ts'
+import { erase } from './erase.ts'
+import { jobs } from './jobs.ts'
 import { keys } from './keys.ts'
 import { migrate } from './migrate.ts'
 import { projects } from './projects.ts'
+import { reapply } from './reapply.ts'
+import { receipt } from './receipt.ts'
 import { serve } from './serve.ts'
+import { worker } from './worker.ts'
 
 const lethe = defineCommand({
   meta: {
     name: 'lethe',
     description: 'Person records and provable erasure for session recording.',
   },
-  subCommands: { serve, migrate, projects, keys },
+  subCommands: { serve, worker, migrate, projects, keys, erase, jobs, receipt, reapply },
 })
 
-/** Ends with 0 when done, 1 when it failed, 2 when it was called wrongly. */
+/** Ends with 0 when done, 1 when it failed, 2 when it was called wrongly, 3 when a job failed. */
 async function main(words: string[]): Promise<number> {
   if (words.length === 0 || words.includes('--help') || words.includes('-h')) {
     await showUsage(...(await commandNamedBy(words)))
@@ -50,8 +59,16 @@ function report(error: unknown): number {
     process.stderr.write(`lethe: ${message}\n`)
     return 2
   }
+  if (error instanceof JobFailed) {
+    process.stderr.write(`lethe: ${message}\n`)
+    return 3
+  }
   const isForOperators =
     error instanceof SettingRefused ||
+    error instanceof BlobFault ||
+    error instanceof MasterKeyRefused ||
+    error instanceof ReapplyFailed ||
+    error instanceof ReceiptRefused ||
     error instanceof DatabaseRefused ||
     error instanceof EmbeddedError
   if (isForOperators) process.stderr.write(`lethe: ${message}\n`)

@@ -1,6 +1,8 @@
 import { defineCommand } from 'citty'
 import { buildApp } from '../src/app.ts'
 import { claimService } from '../src/embedded/embedded.ts'
+import { reapplyLedger } from '../src/erasure/reapply.ts'
+import { startWorker } from '../src/erasure/worker.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { readCursorKey } from '../src/migrate.ts'
@@ -8,8 +10,10 @@ import { indexSearchTail } from '../src/persons/search-index.ts'
 import { tokenBuckets } from '../src/projects/rate-limit.ts'
 import { createKey, createProject, listProjects } from '../src/projects/store.ts'
 import { repeat } from '../src/repeat.ts'
-import { print } from './command.ts'
+import { print, signalled } from './command.ts'
 import { type Opened, open } from './open.ts'
+import { openErasure } from './open-erasure.ts'
+import { openStorage } from './open-storage.ts'
 
 /** How often rows that the search still scans are given to its index. */
 const searchIndexSeconds = 2
@@ -19,21 +23,35 @@ const stopSeconds = 25
 
 export const serve = defineCommand({
   meta: { name: 'serve', description: 'Run the service.' },
-  run: async () => {
+  args: {
+    worker: {
+      type: 'boolean',
+      default: true,
+      negativeDescription: 'Leave erasures to `lethe worker`.',
+      description: 'Run erasures too.',
+    },
+  },
+  run: async ({ args }) => {
     const opened = await open()
     const { config, db, connection } = opened
     const service = opened.isEmbedded ? await claimService(opened.connection) : undefined
     const log = createLog(config.LOG_LEVEL)
+    const metrics = createMetrics()
+    const storage = await openStorage(opened)
+    const erasure = await openErasure(opened, storage, log, metrics)
+    // Nobody whom a restored backup brought back is ever served.
+    await reapplyLedger(erasure.options)
     const app = await buildApp({
       db,
       log,
-      metrics: createMetrics(),
+      metrics,
       cursorKey: await readCursorKey(connection),
       ...(config.RATE_LIMIT_PER_SECOND > 0 && {
         rateLimit: tokenBuckets(config.RATE_LIMIT_PER_SECOND, config.RATE_LIMIT_BURST),
       }),
     })
     const stopIndexing = repeat('search.index', searchIndexSeconds, () => indexSearchTail(db), log)
+    const worker = args.worker ? startWorker(erasure.options) : undefined
     const address = await app.listen({ host: config.HOST, port: config.PORT })
     await greet(opened, address)
 
@@ -41,27 +59,14 @@ export const serve = defineCommand({
     log.event('info', 'service.stopping')
     // Whatever still runs after the time for it is cut off; the database loses nothing by that.
     setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
-    await app.close()
-    await stopIndexing()
+    await Promise.all([app.close(), worker?.stop(), stopIndexing()])
+    await erasure.close()
+    await storage.close()
     await service?.release()
     await opened.close()
     log.event('info', 'service.stopped')
   },
 })
-
-/** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
-function signalled(): Promise<void> {
-  return new Promise((resolve) => {
-    let count = 0
-    const receive = () => {
-      count++
-      if (count > 1) process.exit(1)
-      resolve()
-    }
-    process.on('SIGINT', receive)
-    process.on('SIGTERM', receive)
-  })
-}
 
 async function greet({ db, facts, isEmbedded }: Opened, address: string): Promise<void> {
   print(`Lethe listens on ${address}`)

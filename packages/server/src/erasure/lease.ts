@@ -48,6 +48,7 @@ export function holdLease(
   let until = sentAt + leaseSeconds * 1_000
   let renewedAt = sentAt
   let movedAt = performance.now()
+  let notedStep = ''
 
   const lose = () => controller.abort(new LeaseLost())
   const stop = () => controller.abort(stopping?.reason)
@@ -90,10 +91,12 @@ export function holdLease(
     const now = performance.now()
     const renew = now - renewedAt >= renewSeconds * 1_000
     if (now - movedAt > hungSeconds * 1_000) return
-    if (!renew && unnoted.blobs === 0) return
+    const { step } = lease
+    if (!renew && unnoted.blobs === 0 && step === notedStep) return
     if (renew) renewedAt = now
+    notedStep = step
     try {
-      await noteProgress(effects.db.sql, job, { step: lease.step, ...lease.takeUnnoted() }, renew)
+      await noteProgress(effects.db.sql, job, { step, ...lease.takeUnnoted() }, renew)
     } catch (error) {
       // Where the database is away the deadline decides; the next round tries again.
       if (error instanceof LeaseLost) controller.abort(error)

@@ -156,6 +156,36 @@ export async function findDeletionJobDetails(
   return { ...job, attempts }
 }
 
+/** What became of these jobs, by id; those that are not there are missing. */
+export async function findStatuses(
+  sql: Sql,
+  jobs: readonly { projectId: number; jobId: string }[],
+): Promise<Map<string, { status: DeletionJob['status']; requestedBy: Requester }>> {
+  const rows = await sql<{ id: string; status: DeletionJob['status']; requestedBy: Requester }>`
+    select job.id, job.status, job.requested_by as "requestedBy"
+    from unnest(
+      ${jobs.map(({ projectId }) => projectId)}::integer[],
+      ${jobs.map(({ jobId }) => jobId)}::uuid[]) as asked (project_id, id)
+    join deletion_jobs job on job.project_id = asked.project_id and job.id = asked.id`
+  return new Map(rows.map(({ id, ...job }) => [id, job]))
+}
+
+/**
+ * Retires browsers by their ids, for the ledger: whose they were is not known any more. Answers
+ * those that are there.
+ */
+export async function retireBrowsers(
+  sql: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    update browsers set retired = true
+    where project_id = ${projectId} and id = any(${browserIds}::uuid[])
+    returning id`
+  return rows.map(({ id }) => id)
+}
+
 /** The only clock of the server. */
 export async function readClock(sql: Sql): Promise<string> {
   const [row] = await sql<{ now: string }>`select app_now() as now`

@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import { defineCommand } from 'citty'
+import { ApiError } from '../src/api-error.ts'
+import { requestDeletion } from '../src/erasure/request.ts'
+import { findDeletionJob } from '../src/erasure/store.ts'
+import { startWorker } from '../src/erasure/worker.ts'
+import { createLog } from '../src/log.ts'
+import { createMetrics } from '../src/metrics.ts'
+import { existingProject, JobFailed, print, UsageError, withDatabase } from './command.ts'
+import type { Opened } from './open.ts'
+import { openErasure } from './open-erasure.ts'
+import { openStorage } from './open-storage.ts'
+
+const waitMilliseconds = 100
+
+export const erase = defineCommand({
+  meta: { name: 'erase', description: 'Request the erasure of a person.' },
+  args: {
+    externalId: { type: 'positional', required: true, description: "The person's externalId." },
+    project: { type: 'string', required: true, description: "The project's id." },
+    'keep-recordings': { type: 'boolean', description: 'Keep the sessions, anonymous.' },
+    wait: {
+      type: 'boolean',
+      description: 'Work on deletion jobs until this one has ended; 3 when it failed.',
+    },
+    json: { type: 'boolean', description: 'One line of JSON.' },
+  },
+  run: ({ args }) =>
+    withDatabase(async (opened) => {
+      const { id: projectId } = await existingProject(opened, args.project)
+      const requested = await request(opened, {
+        projectId,
+        externalId: args.externalId,
+        keepRecordings: args['keep-recordings'] === true,
+      })
+      const job = args.wait ? await workUntilEnded(opened, projectId, requested.id) : requested
+      if (args.json) print(JSON.stringify({ job }))
+      else print(`Deletion job ${job.id}: ${job.status}`)
+      if (job.status === 'failed') {
+        throw new JobFailed('The erasure failed; `lethe jobs show` says at which step.')
+      }
+    }),
+})
+
+async function request(
+  { db }: Opened,
+  person: { projectId: number; externalId: string; keepRecordings: boolean },
+): Promise<DeletionJob> {
+  try {
+    return await requestDeletion(db, { ...person, requestedBy: 'command' })
+  } catch (error) {
+    if (error instanceof ApiError) throw new UsageError(error.message)
+    throw error
+  }
+}
+
+/** Works itself, so that the job also ends where no service runs; beside one they share the work. */
+async function workUntilEnded(opened: Opened, projectId: number, id: string): Promise<DeletionJob> {
+  const storage = await openStorage(opened)
+  const erasure = await openErasure(opened, storage, createLog('error'), createMetrics())
+  const worker = startWorker(erasure.options)
+  try {
+    for (;;) {
+      const job = (await findDeletionJob(opened.db.short, projectId, id)) as DeletionJob
+      if (job.status === 'completed' || job.status === 'failed') return job
+      await sleep(waitMilliseconds)
+    }
+  } finally {
+    await worker.stop()
+    await erasure.close()
+    await storage.close()
+  }
+}

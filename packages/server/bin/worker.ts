@@ -1,0 +1,30 @@
+import { defineCommand } from 'citty'
+import { reapplyLedger } from '../src/erasure/reapply.ts'
+import { startWorker } from '../src/erasure/worker.ts'
+import { createLog } from '../src/log.ts'
+import { createMetrics } from '../src/metrics.ts'
+import { print, signalled, withDatabase } from './command.ts'
+import { openErasure } from './open-erasure.ts'
+import { openStorage } from './open-storage.ts'
+
+/** How long attempts may take to be handed back after a signal. */
+const stopSeconds = 25
+
+export const worker = defineCommand({
+  meta: { name: 'worker', description: 'Run erasures only, beside `lethe serve --no-worker`.' },
+  run: () =>
+    withDatabase(async (opened) => {
+      const log = createLog(opened.config.LOG_LEVEL)
+      const storage = await openStorage(opened)
+      const erasure = await openErasure(opened, storage, log, createMetrics())
+      await reapplyLedger(erasure.options)
+      const running = startWorker(erasure.options)
+      print(`Lethe works on deletion jobs, ${erasure.options.jobsAtOnce} at once`)
+      await signalled()
+      // What is cut off here is found by the next worker when its lease has ended.
+      setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
+      await running.stop()
+      await erasure.close()
+      await storage.close()
+    }),
+})
