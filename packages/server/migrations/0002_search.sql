@@ -75,7 +75,7 @@ alter table person_search set (
 
 -- The ids of up to `page` persons below `before_id` that have `term` (folded), the newest first.
 -- `newest_rows` and `most_rows` decide only how it goes about it: how many of the newest rows it
--- reads for a frequent text, and how many matches of one segment it gathers before it reads that
+-- reads for a frequent text, and how many matches it gathers out of their order before it reads a
 -- segment from its end instead.
 --
 -- Stable, so all its statements see one snapshot: that of the statement that calls it. The
@@ -87,30 +87,46 @@ create function search_persons(
   set enable_seqscan = off
   set enable_sort = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
   set work_mem = '16MB'
   set plan_cache_mode = force_generic_plan
 as $$
 declare
+  -- The rarest ones find about as few rows as all of them would.
+  most_grams constant integer := 4;
   below bigint := coalesce(before_id, 9223372036854775807);
-  lowest bigint := 0;
+  above bigint := -1;
   segments integer[];
   first_ids bigint[];
-  segment_rows real;
+  persons integer[];
   grams text[];
   share real;
   newest bigint[] := '{}';
   scanned bigint[];
   indexed bigint[] := '{}';
 begin
-  select array_agg(s.segment order by s.first_id desc),
-         array_agg(s.first_id order by s.first_id desc), avg(s.persons)
-  into segments, first_ids, segment_rows
-  from search_segments s where s.project_id = in_project_id and s.first_id < below;
+  select array_agg(s.segment), array_agg(s.first_id), array_agg(s.persons)
+  into segments, first_ids, persons
+  from (
+    select g.segment, g.first_id, g.persons from search_segments g
+    where g.project_id = in_project_id and g.first_id < below
+    order by g.first_id desc) s;
 
   if segments is not null then
-    select * into grams, share from search_rarest_grams(in_project_id, term);
-    -- A frequent text fills the page from the newest rows, segment or not.
-    if share * newest_rows * 2 >= page then
+    -- The grams that the fewest persons have; a term of one or two characters is its own gram.
+    select array_agg(g.gram), coalesce(min(g.share), 1) into grams, share
+    from (
+      select t.gram, coalesce((
+        select s.share from search_shares s
+        where s.project_id = in_project_id and s.gram = t.gram), 0) as share
+      from (
+        select distinct substr(term, i, 3) as gram
+        from generate_series(1, greatest(1, length(term) - 2)) i
+        where term <> '') t
+      order by 2, 1 limit most_grams) g;
+
+    -- A frequent text fills the page from the newest rows, whether they are indexed or not.
+    if share * newest_rows >= page * 2 then
       newest := array(
         select n.person_id from (
           select s.person_id, s.text from person_search s
@@ -137,14 +153,13 @@ begin
       and coalesce(s.segment, 0) = 0 and strpos(s.text, term) > 0
     order by s.person_id desc limit page);
   if cardinality(scanned) = page then
-    lowest := scanned[page];
+    above := scanned[page];
   end if;
 
   if segments is not null then
     indexed := search_segments_for(
-      in_project_id, term, grams, below, lowest, page, most_rows, segments, first_ids,
-      -- As many segments at once as should have some hundred rows with the rarest gram.
-      greatest(1, least(16, 400 / greatest(1, (share + 0.0015) * segment_rows)))::integer);
+      in_project_id, term, below, above, page, most_rows,
+      segments, first_ids, persons, grams, share);
   end if;
   return query
     select unnest(newest)
@@ -152,54 +167,52 @@ begin
     (select id from unnest(scanned || indexed) id order by id desc limit page);
 end $$;
 
--- The grams of a term that the fewest persons have, and the share of persons that have the rarest
--- of them. Shorter terms have one gram, themselves.
-create function search_rarest_grams(
-  in_project_id integer, term text, out grams text[], out share real
-) language sql stable as $$
-  select array_agg(g.gram), coalesce(min(g.share), 1)
-  from (
-    select t.gram, coalesce(s.share, 0) as share
-    from (
-      select distinct substr(term, i, 3) as gram
-      from generate_series(1, greatest(1, length(term) - 2)) i
-      where term <> '') t
-    left join search_shares s on s.project_id = in_project_id and s.gram = t.gram
-    order by 2, 1 limit 4) g
-$$;
-
--- Walks the segments, the newest first and `width` at a time, until `page` ids were found. Answers
--- at least the `page` highest ids between lowest and below, in no order.
+-- Walks segments, the newest first, until `page` ids were found. Answers at least the `page`
+-- highest ids between `above` and `below` that stand in them, in no order.
 create function search_segments_for(
-  in_project_id integer, term text, grams text[], below bigint, lowest bigint, page integer,
-  most_rows integer, segments integer[], first_ids bigint[], width integer
+  in_project_id integer, term text, below bigint, above bigint, page integer, most_rows integer,
+  segments integer[], first_ids bigint[], persons integer[], grams text[], share real
 ) returns bigint[] language plpgsql stable as $$
 declare
+  -- What the sample did not see at all may still be as frequent as this.
+  least_share constant real := 0.0015;
+  -- Several segments are looked through at once while the rarest gram has few rows in them; with
+  -- more, the index takes longer to tell them apart than it takes to be asked once for each.
+  look_rows real := most_rows / 5.0 / (share + least_share);
+  -- The lexemes of one segment, joined; U+FFFF stands for its number.
+  query_of_segment constant text := (
+    select string_agg(
+      '''' || in_project_id || U&':\FFFF:' || replace(replace(g.gram, '\', '\\'), '''', '''''')
+        || case when length(g.gram) < 3 then ''':*' else '''' end, '&')
+    from unnest(grams) as g(gram));
+  query text;
+  place integer := 1;
+  next integer;
+  rows real;
   found bigint[] := '{}';
   these bigint[];
-  query tsquery;
-  place integer := 1;
 begin
   while place <= cardinality(segments) and cardinality(found) < page loop
-    exit when first_ids[place - 1] <= lowest;
-    query := (
-      select string_agg(q.text, '|') from (
-        select string_agg(
-          '''' || replace(replace(in_project_id || ':' || s.segment || ':' || g.gram,
-            '\', '\\'), '''', '''''') || case when length(g.gram) < 3 then ''':*' else '''' end,
-          '&') as text
-        from unnest(segments[place : place + width - 1]) as s(segment), unnest(grams) as g(gram)
-        group by s.segment) q)::tsquery;
+    exit when first_ids[place - 1] <= above;
+    query := replace(query_of_segment, U&'\FFFF', segments[place]::text);
+    next := place + 1;
+    rows := persons[place];
+    while rows + persons[next] <= look_rows loop
+      query := query || '|' || replace(query_of_segment, U&'\FFFF', segments[next]::text);
+      rows := rows + persons[next];
+      next := next + 1;
+    end loop;
+
     -- The additions keep the planner from looking into the primary key as well.
     these := array(
       select s.person_id from person_search s
-      where search_lexemes(s.project_id, s.segment, s.text) @@ query and s.segment > 0
+      where search_lexemes(s.project_id, s.segment, s.text) @@ query::tsquery and s.segment > 0
         and s.project_id + 0 = in_project_id and s.person_id + 0 < below
         and strpos(s.text, term) > 0
       limit most_rows + 1);
     if cardinality(these) > most_rows then
-      if width > 1 then
-        width := 1;
+      if next > place + 1 then
+        look_rows := 0;
         continue;
       end if;
       these := array(
@@ -210,7 +223,7 @@ begin
         order by s.person_id desc limit page - cardinality(found));
     end if;
     found := found || these;
-    place := place + width;
+    place := next;
   end loop;
   return found;
 end $$;

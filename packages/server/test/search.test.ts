@@ -7,7 +7,13 @@ import type { Db } from '../src/sql.ts'
 import { newProject, test } from './fixtures.ts'
 
 /** So small that a few thousand persons make many segments and every path is taken. */
-const segments = { smallProjectPersons: 1, segmentPersons: 200, partPersons: 60, longestText: 300 }
+const segments = {
+  smallProjectPersons: 1,
+  segmentPersons: 200,
+  partPersons: 60,
+  longestText: 300,
+  seconds: 60,
+}
 const tuning = { newestRows: 150, mostRows: 40 }
 
 interface Seed {

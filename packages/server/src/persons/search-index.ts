@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Db } from '../sql.ts'
+import type { Db, Sql } from '../sql.ts'
 
 export interface SearchIndexOptions {
   /** A project with fewer persons than this is scanned and needs no index. */
@@ -10,83 +10,96 @@ export interface SearchIndexOptions {
   partPersons?: number
   /** The longest text, in characters, the index takes; longer ones are always scanned. */
   longestText?: number
-  /** How many small projects one pass looks at to see whether they still are. */
-  projectsLookedAt?: number
-  /** After a part, the step rests this many times as long as the part took. */
-  restShare?: number
-  /** Aborted: the step ends after the part it is at. */
-  signal?: AbortSignal
+  /** After so much time no further part is begun; the next call goes on from there. */
+  seconds?: number
+  /** Between two parts the step rests this many times as long as the last one took. */
+  rest?: number
 }
 
-const defaults = {
+type Settings = Required<SearchIndexOptions>
+
+const defaults: Settings = {
   smallProjectPersons: 16_384,
   segmentPersons: 16_384,
   partPersons: 250,
   longestText: 10_000,
-  projectsLookedAt: 20,
-  restShare: 0,
+  seconds: 1,
+  rest: 0,
 }
 
 /**
- * Gives the persons of the tail their segment, in every project that is not small, until there is
- * none left. Answers how many it was. Any number of processes may do this at any time: they share
- * the projects among them, and no request waits longer than one part takes.
- *
- * `pass` remembers between calls how far the look at the small projects has come.
+ * Gives persons of the tail their segment, in every project that is not small, and answers how many
+ * it was: 0 when there was nothing to do. To be called again and again. Any number of processes may
+ * do so at any time; no request waits for it longer than one part takes.
  */
-export async function indexSearchTail(
-  db: Db,
-  options: SearchIndexOptions = {},
-  pass: { afterProject: number } = { afterProject: 0 },
-): Promise<number> {
+export async function indexSearchTail(db: Db, options: SearchIndexOptions = {}): Promise<number> {
   const settings = { ...defaults, ...options }
+  const end = performance.now() + settings.seconds * 1_000
   let indexed = 0
-  for (const project of await projectsWithTail(db, settings, pass)) {
-    for (let given = -1; given !== 0 && !settings.signal?.aborted; indexed += given) {
+  let projects = [
+    ...(await grownProjects(db.sql, settings.smallProjectPersons)),
+    ...(await segmentedProjectsWithTail(db.sql)),
+  ]
+  // A part of each project in turn, so that none waits behind the import of another.
+  while (projects.length > 0 && performance.now() < end) {
+    const unfinished: number[] = []
+    for (const project of projects) {
       const began = performance.now()
-      given = await indexPart(db, project, settings)
-      const restMs = (performance.now() - began) * settings.restShare
-      if (restMs > 0) await sleep(restMs, undefined, { signal: settings.signal }).catch(() => {})
+      const given = await indexPart(db.sql, project, settings)
+      await estimateShares(db.sql, project)
+      if (given > 0) unfinished.push(project)
+      indexed += given
+      if (performance.now() >= end) break
+      await sleep((performance.now() - began) * settings.rest)
     }
-    await estimateShares(db, project)
+    projects = unfinished
   }
   return indexed
 }
 
-type Settings = typeof defaults
-
-async function projectsWithTail(
-  db: Db,
-  settings: Settings,
-  pass: { afterProject: number },
-): Promise<number[]> {
-  const rows = await db.sql<{ id: number; grown: boolean }>`
-    select id, (
-      select count(*) from (
-        select from person_search
-        where project_id = looked_at.id and coalesce(segment, 0) = 0
-        limit ${settings.smallProjectPersons}::bigint
-      ) as scanned) = ${settings.smallProjectPersons}::bigint as grown
-    from (
-      select id from projects
-      where id > ${pass.afterProject} and not exists (
-        select from search_segments where project_id = projects.id)
-      order by id limit ${settings.projectsLookedAt}
-    ) as looked_at
-    order by id`
-  pass.afterProject = rows.length < settings.projectsLookedAt ? 0 : (rows.at(-1)?.id ?? 0)
-  const segmented = await db.sql<{ id: number }>`
+async function segmentedProjectsWithTail(sql: Sql): Promise<number[]> {
+  const rows = await sql<{ id: number }>`
     select id from projects
     where exists (select from search_segments where project_id = projects.id)
       and exists (
         select from person_search
         where project_id = projects.id and coalesce(segment, 0) = 0 and segment is null)
     order by id`
-  return [...rows.filter((row) => row.grown), ...segmented].map((row) => row.id)
+  return rows.map(({ id }) => id)
 }
 
-async function indexPart(db: Db, project: number, settings: Settings): Promise<number> {
-  const [row] = await db.sql<{ given: number }>`
+/**
+ * The projects without segments that are no longer small, among those that some random pages of
+ * person_search have rows of: the larger a project, the sooner it is found, however many there are.
+ */
+async function grownProjects(sql: Sql, smallProjectPersons: number): Promise<number[]> {
+  const rows = await sql<{ id: number }>`
+    with candidates as (
+      select project_id as id
+      from person_search tablesample system (
+        least(100, 100.0 * ${sampledPages} / (
+          select greatest(1, pg_relation_size('person_search') / 8192))))
+      where coalesce(segment, 0) = 0 and not exists (
+        select from search_segments where project_id = person_search.project_id)
+      group by project_id
+      order by count(*) desc limit ${candidateProjects}
+    )
+    select id from candidates
+    where (
+      select count(*) from (
+        select from person_search
+        where project_id = candidates.id and coalesce(segment, 0) = 0
+        limit ${smallProjectPersons}::bigint) as scanned
+    ) = ${smallProjectPersons}::bigint`
+  return rows.map(({ id }) => id)
+}
+
+const sampledPages = 64
+/** Counting one takes about a microsecond for every ten of its persons. */
+const candidateProjects = 16
+
+async function indexPart(sql: Sql, project: number, settings: Settings): Promise<number> {
+  const [row] = await sql<{ given: number }>`
     select search_index_part(
       ${project}, ${settings.segmentPersons}, ${settings.partPersons}, ${settings.longestText}
     ) as given`
@@ -94,8 +107,8 @@ async function indexPart(db: Db, project: number, settings: Settings): Promise<n
 }
 
 /** Estimates anew how frequent each gram is, when the project has grown by a quarter since. */
-async function estimateShares(db: Db, project: number): Promise<void> {
-  await db.sql`select search_estimate_shares(${project}, ${sampledPersons})`
+async function estimateShares(sql: Sql, project: number): Promise<void> {
+  await sql`select search_estimate_shares(${project}, ${sampledPersons})`
 }
 
 /** More would tell rare texts better from very rare ones, which gains a search little. */

@@ -16,7 +16,7 @@ export function searchPersons(
   term: string,
   beforeId: string | null,
   limit: number,
-  { newestRows, mostRows } = { newestRows: 8_000, mostRows: 2_000 },
+  { newestRows, mostRows } = { newestRows: 2_000, mostRows: 2_000 },
 ): Promise<PersonRow[]> {
   // The lateral join with its limit can only be done person by person, through the primary key.
   return sql<PersonRow>`
