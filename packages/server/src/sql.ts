@@ -77,6 +77,20 @@ export async function connectOne(
   return { sql: sqlOver((query) => client.query(query)), client, end: () => client.end() }
 }
 
+export type Pool = pg.Pool
+
+/** A pool for a library that brings its own SQL and its own ideas of types. */
+export function openPool(
+  connection: DbOptions['connection'],
+  size: number,
+  statementSeconds = 5,
+): Pool {
+  const { types: _ours, ...config } = clientConfig(connection, statementSeconds)
+  const pool = new pg.Pool({ ...config, max: size, idleTimeoutMillis: 60_000 })
+  pool.on('error', () => {})
+  return pool
+}
+
 function clientConfig(connection: DbOptions['connection'], statementSeconds: number) {
   return {
     ...(typeof connection === 'string' ? { connectionString: connection } : connection),

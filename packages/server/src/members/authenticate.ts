@@ -1,6 +1,14 @@
 import type { Role } from '@lethe/contract/dashboard-members.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { addressHeader, type SignIn } from './sign-in.ts'
+import { ApiError } from '../api-error.ts'
+import { addressHeader, type SignIn } from './better-auth.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The member a request of the dashboard comes from; null for nobody. */
+    signedIn: SignedIn | null
+  }
+}
 
 /** The member a request comes from, as the database has them at this moment. */
 export interface SignedIn {
@@ -33,18 +41,25 @@ export async function signedInOf(
   }
 }
 
-/** What better-auth gets to see of a request. */
-export function headersOf(request: FastifyRequest): Headers {
-  const headers = new Headers({ [addressHeader]: request.ip })
-  for (const name of ['cookie', 'user-agent'] as const) {
-    const value = request.headers[name]
-    if (value !== undefined) headers.set(name, value.slice(0, 4_096))
-  }
-  return headers
+/** The member of a request that the table of permissions let pass as one. */
+export function memberOf({ signedIn }: FastifyRequest): SignedIn {
+  if (!signedIn) throw new ApiError('unauthorized', 'Sign in first.')
+  return signedIn
 }
 
+/** What better-auth gets to see of a request. */
+export function headersOf({ headers: { cookie, 'user-agent': agent }, ip }: FastifyRequest) {
+  return new Headers({
+    [addressHeader]: ip,
+    ...(cookie !== undefined && { cookie }),
+    ...(agent !== undefined && { 'user-agent': agent.slice(0, 500) }),
+  })
+}
+
+/** Gives the cookies of better-auth's answer to the browser; only by https where it came by https. */
 export function relayCookies(from: Headers, request: FastifyRequest, reply: FastifyReply): void {
-  const isHttps = request.protocol === 'https' || request.headers.origin?.startsWith('https://')
+  const { protocol, headers } = request
+  const isHttps = protocol === 'https' || headers.origin?.startsWith('https://')
   for (const cookie of from.getSetCookie()) {
     reply.header('set-cookie', isHttps ? `${cookie}; Secure` : cookie)
   }

@@ -1,134 +1,47 @@
-import { betterAuth } from 'better-auth'
-import { twoFactor } from 'better-auth/plugins'
-import { PostgresDialect } from 'kysely'
-import type pg from 'pg'
-
-/** How long a sign-in lasts that is not used, and how exactly its last use is known. */
-const signInSeconds = 7 * 86_400
-const lastUseSeconds = 3_600
-
-/** By which our routes tell better-auth the address of a request; no client's header gets there. */
-export const addressHeader = 'x-lethe-address'
-
-/** How better-auth finds its tables: in the schema auth of the migrations, under our names. */
-const tables = {
-  user: {
-    modelName: 'members',
-    fields: {
-      emailVerified: 'email_verified',
-      createdAt: 'created_at',
-      updatedAt: 'updated_at',
-    },
-    additionalFields: {
-      role: { type: 'string', required: true, input: false },
-      mayDeletePersons: {
-        type: 'boolean',
-        required: true,
-        input: false,
-        fieldName: 'may_delete_persons',
-      },
-      lastSignInAt: {
-        type: 'date',
-        required: false,
-        input: false,
-        fieldName: 'last_sign_in_at',
-      },
-    },
-  },
-  session: {
-    modelName: 'sign_ins',
-    expiresIn: signInSeconds,
-    updateAge: lastUseSeconds,
-    fields: {
-      expiresAt: 'expires_at',
-      createdAt: 'created_at',
-      updatedAt: 'updated_at',
-      ipAddress: 'address',
-      userAgent: 'user_agent',
-      userId: 'member_id',
-    },
-  },
-  account: {
-    modelName: 'credentials',
-    fields: {
-      accountId: 'account_id',
-      providerId: 'provider_id',
-      userId: 'member_id',
-      accessToken: 'access_token',
-      refreshToken: 'refresh_token',
-      idToken: 'id_token',
-      accessTokenExpiresAt: 'access_token_expires_at',
-      refreshTokenExpiresAt: 'refresh_token_expires_at',
-      createdAt: 'created_at',
-      updatedAt: 'updated_at',
-    },
-  },
-  verification: {
-    modelName: 'verifications',
-    fields: { expiresAt: 'expires_at', createdAt: 'created_at', updatedAt: 'updated_at' },
-  },
-} as const
-
-const secondFactor = twoFactor({
-  issuer: 'Lethe',
-  schema: {
-    user: { fields: { twoFactorEnabled: 'has_second_factor' } },
-    twoFactor: {
-      modelName: 'second_factors',
-      fields: {
-        backupCodes: 'recovery_codes',
-        userId: 'member_id',
-        failedVerificationCount: 'failures',
-        lockedUntil: 'locked_until',
-      },
-    },
-  },
-})
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../api-error.ts'
+import { writeAudit } from '../dashboard/audit-store.ts'
+import type { Db, Sql } from '../sql.ts'
+import { headersOf, relayCookies } from './authenticate.ts'
+import type { SignIn } from './better-auth.ts'
+import { findMemberByEmail, noteSignIn } from './store.ts'
 
 /**
- * Everything better-auth is told, so that nothing of it comes from the environment. Its own
- * endpoints are not reachable: ours call its functions, check the origin, count the tries and know
- * the address of the service.
+ * Signs a member in, or answers that a code is needed too. Refuses with credentials_wrong, in the
+ * same words and after the same work whether or not there is such a member.
  */
-export function signInOptions(pool: pg.Pool, secret: string) {
-  return {
-    ...tables,
-    database: {
-      dialect: new PostgresDialect({ pool }),
-      type: 'postgres',
-      schemaName: 'auth',
-      transaction: true,
-    },
-    appName: 'Lethe',
-    secret,
-    baseURL: 'http://127.0.0.1',
-    basePath: '/sign-in',
-    telemetry: { enabled: false },
-    logger: { disabled: true },
-    emailAndPassword: {
-      enabled: true,
-      disableSignUp: true,
-      minPasswordLength: 12,
-      maxPasswordLength: 128,
-    },
-    rateLimit: { enabled: false },
-    advanced: {
-      cookiePrefix: 'lethe',
-      // Our routes add Secure where the request came by https: that is known then, not here.
-      useSecureCookies: false,
-      defaultCookieAttributes: { sameSite: 'strict', httpOnly: true, path: '/' },
-      disableOriginCheck: true,
-      disableCSRFCheck: true,
-      ipAddress: { ipAddressHeaders: [addressHeader] as string[] },
-      database: { generateId: 'uuid' },
-    },
-    plugins: [secondFactor],
-  } as const
+export async function signInByPassword(
+  { db, signIn }: { db: Db; signIn: SignIn },
+  request: FastifyRequest,
+  reply: FastifyReply,
+  credentials: { email: string; password: string },
+): Promise<'done' | 'code'> {
+  const answer = await signIn.api.signInEmail({
+    body: credentials,
+    headers: headersOf(request),
+    asResponse: true,
+  })
+  if (!answer.ok) {
+    await noteFailure(db.sql, credentials.email)
+    throw new ApiError('credentials_wrong', 'The e-mail or the password is wrong.')
+  }
+  relayCookies(answer.headers, request, reply)
+  const { user } = (await answer.json()) as { user?: { id: string } }
+  if (user === undefined) return 'code'
+  await noteSignedIn(db.sql, user.id)
+  return 'done'
 }
 
-export type SignIn = ReturnType<typeof openSignIn>
+export async function noteSignedIn(sql: Sql, memberId: string): Promise<void> {
+  await noteSignIn(sql, memberId)
+  const subject = { kind: 'member', id: memberId } as const
+  await writeAudit(sql, { action: 'member.signed_in', memberId, subject })
+}
 
-/** The sign-in of members, over a pool of its own: better-auth speaks to it by itself. */
-export function openSignIn(pool: pg.Pool, secret: string) {
-  return betterAuth({ ...signInOptions(pool, secret), plugins: [secondFactor] })
+/** Who is no member leaves no entry: anybody could fill the log with those. */
+async function noteFailure(sql: Sql, email: string): Promise<void> {
+  const member = await findMemberByEmail(sql, email)
+  if (!member) return
+  const subject = { kind: 'member', id: member.id } as const
+  await writeAudit(sql, { action: 'member.sign_in_failed', memberId: null, subject })
 }

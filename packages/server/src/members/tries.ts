@@ -16,6 +16,7 @@ interface Limit {
 const limits = {
   address: { tries: 30, seconds: 60 },
   member: { tries: 60, seconds: 900 },
+  account: { tries: 30, seconds: 900 },
 } satisfies Record<string, Limit>
 
 /** Counts a try and refuses it with rate_limited where it is one too many. */

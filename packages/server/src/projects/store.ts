@@ -37,7 +37,7 @@ export async function findProject(sql: Sql, id: number): Promise<Project | undef
   return project
 }
 
-/** Makes a key. `text` is the only time the key itself is seen. */
+/** Makes a key. `text` is the only time a secret key is seen. */
 export async function createKey(
   sql: Sql,
   projectId: number,
@@ -45,9 +45,12 @@ export async function createKey(
   name: string,
 ): Promise<{ key: Key; text: string }> {
   const text = newKeyText(kind)
+  // A public key is no secret, it stands in every page that records: its text may be shown again.
+  const publicText = kind === 'public' ? text : null
   const [key] = await sql<Key>`
-    insert into keys (project_id, kind, name, hash, last4)
-    values (${projectId}, ${kind}, ${name}, decode(${hashOfKeyText(text)}, 'hex'), ${text.slice(-4)})
+    insert into keys (project_id, kind, name, hash, last4, public_text)
+    values (${projectId}, ${kind}, ${name}, decode(${hashOfKeyText(text)}, 'hex'),
+      ${text.slice(-4)}, ${publicText})
     returning id, project_id as "projectId", kind, name, last4, created_at as "createdAt",
       last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"`
   return { key: key as Key, text }

@@ -1,0 +1,81 @@
+import { hash } from 'node:crypto'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { ApiError } from '../api-error.ts'
+import { accountRoutes } from '../members/account-routes.ts'
+import { signedInOf } from '../members/authenticate.ts'
+import { linkRoutes } from '../members/link-routes.ts'
+import { permissionsOf } from '../members/permissions.ts'
+import { memberRoutes } from '../members/routes.ts'
+import { signInRoutes } from '../members/sign-in-routes.ts'
+import { findProject } from '../projects/store.ts'
+import type { Db } from '../sql.ts'
+import { access, type Operation } from './access.ts'
+import type { DashboardContext } from './context.ts'
+import { refuseForeignOrigin } from './origin.ts'
+
+/** The dashboard's own API: who is asking, from where, and whether they may, before anything else. */
+export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = async (
+  app,
+  context,
+) => {
+  app.decorateRequest('signedIn', null)
+  app.addHook('onRoute', ({ schema, url }) => {
+    if (operationOf(schema) in access) return
+    throw new Error(`${url} is in no line of the table of permissions`)
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({
+      'cache-control': 'no-store',
+      'cross-origin-resource-policy': 'same-origin',
+      'x-content-type-options': 'nosniff',
+    })
+    refuseForeignOrigin(request, context.publicUrl)
+    request.signedIn = (await signedInOf(context.signIn, request, reply)) ?? null
+    refuseUnlessAllowed(request)
+    await findProjectOf(request, context.db)
+  })
+  answerUnchanged(app)
+  signInRoutes(app, context)
+  linkRoutes(app, context)
+  accountRoutes(app, context)
+  memberRoutes(app, context)
+}
+
+function operationOf(schema: unknown): Operation {
+  return (schema as { operationId: Operation }).operationId
+}
+
+function refuseUnlessAllowed({ signedIn, routeOptions }: FastifyRequest): void {
+  const needed = access[operationOf(routeOptions.schema)]
+  if (needed === 'anyone') return
+  if (!signedIn) throw new ApiError('unauthorized', 'Sign in first.')
+  if (needed === 'any member' || permissionsOf(signedIn).includes(needed)) return
+  throw new ApiError('forbidden', `This needs the permission ${needed}.`)
+}
+
+async function findProjectOf(request: FastifyRequest, db: Db): Promise<void> {
+  const { projectId: id } = request.params as { projectId?: string }
+  if (id === undefined) return
+  const project = /^[1-9]\d{0,8}$/.test(id) ? await findProject(db.short, Number(id)) : undefined
+  if (!project) throw new ApiError('project_not_found', 'No project with this id.')
+  request.projectId = project.id
+}
+
+/**
+ * Pages follow what happens by asking again, every second or two: that works through any proxy, over
+ * any number of processes, and needs no connection of the database. What has not changed since is
+ * answered by a 304 without a body.
+ */
+function answerUnchanged(app: FastifyInstance): void {
+  app.addHook('onSend', async (request, reply, payload) => {
+    if (request.method !== 'GET' || reply.statusCode !== 200 || typeof payload !== 'string') {
+      return payload
+    }
+    const etag = `"${hash('sha256', payload, 'base64url').slice(0, 27)}"`
+    reply.header('etag', etag)
+    if (request.headers['if-none-match'] !== etag) return payload
+    reply.code(304).removeHeader('content-type')
+    return ''
+  })
+}

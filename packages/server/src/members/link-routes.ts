@@ -1,0 +1,163 @@
+import {
+  acceptInvitation,
+  checkLink,
+  resetPassword,
+  setUp,
+} from '@lethe/contract/dashboard-members.ts'
+import { ApiError } from '../api-error.ts'
+import { writeAudit } from '../dashboard/audit-store.ts'
+import type { DashboardApp, DashboardContext } from '../dashboard/context.ts'
+import { updateProjectSettings } from '../projects/settings-store.ts'
+import { createKey, createProject, listProjects } from '../projects/store.ts'
+import type { Sql } from '../sql.ts'
+import { hashOfToken } from './links.ts'
+import { signInByPassword } from './sign-in.ts'
+import {
+  deleteSetUpLinks,
+  findLink,
+  findMember,
+  hasOwner,
+  insertMember,
+  type Link,
+  lockMembers,
+  replacePassword,
+  takeLink,
+} from './store.ts'
+import { limitTries } from './tries.ts'
+
+/** What links lead to: the first owner, new members, and passwords set anew. */
+export function linkRoutes(app: DashboardApp, context: DashboardContext): void {
+  checkRoutes(app, context)
+  setUpRoutes(app, context)
+  invitationRoutes(app, context)
+  resetRoutes(app, context)
+}
+
+function checkRoutes(app: DashboardApp, { db }: DashboardContext): void {
+  app.route({
+    ...checkLink,
+    handler: async (request) => {
+      await limitTries(db.sql, 'address', request.ip)
+      const link = await findLink(db.sql, hashOfToken(request.body.token))
+      if (!link) throw linkInvalid()
+      const { kind, expiresAt } = link
+      if (kind !== 'set_up') {
+        return { kind, email: link.email, role: link.role, projectName: null, expiresAt }
+      }
+      const [project] = await listProjects(db.sql)
+      return { kind, email: null, role: null, projectName: project?.name ?? null, expiresAt }
+    },
+  })
+}
+
+function setUpRoutes(app: DashboardApp, context: DashboardContext): void {
+  const { db } = context
+
+  app.route({
+    ...setUp,
+    handler: async (request, reply) => {
+      const { token, name, password, projectName } = request.body
+      const email = request.body.email.toLowerCase()
+      await limitTries(db.sql, 'address', request.ip)
+      const passwordHash = await hashOfPassword(context, password)
+      const { memberId, ...answer } = await db.begin(async (tx) => {
+        await takeValidLink(tx, token, 'set_up')
+        await lockMembers(tx)
+        if (await hasOwner(tx)) throw linkInvalid()
+        const owner = { role: 'owner', mayDeletePersons: true } as const
+        const member = await insertMember(tx, { ...owner, name, email, passwordHash })
+        if (!member) throw linkInvalid()
+        await deleteSetUpLinks(tx)
+        await writeAudit(tx, { action: 'set_up.done', memberId: member.id })
+        return { memberId: member.id, ...(await firstProject(tx, projectName)) }
+      })
+      await signInByPassword(context, request, reply, { email, password })
+      return reply.code(201).send({ member: await existingMember(db.sql, memberId), ...answer })
+    },
+  })
+}
+
+function invitationRoutes(app: DashboardApp, context: DashboardContext): void {
+  const { db } = context
+
+  app.route({
+    ...acceptInvitation,
+    handler: async (request, reply) => {
+      const { token, name, password } = request.body
+      await limitTries(db.sql, 'address', request.ip)
+      const passwordHash = await hashOfPassword(context, password)
+      const { id, email } = await db.begin(async (tx) => {
+        const { email, role, mayDeletePersons } = await takeValidLink(tx, token, 'invitation')
+        const rights = { role, mayDeletePersons }
+        const member = await insertMember(tx, { ...rights, name, email, passwordHash })
+        if (!member) throw new ApiError('member_exists', 'This e-mail is a member already.')
+        await writeAudit(tx, {
+          action: 'member.joined',
+          memberId: member.id,
+          subject: { kind: 'member', id: member.id },
+          details: rights,
+        })
+        return member
+      })
+      await signInByPassword(context, request, reply, { email, password })
+      return reply.code(201).send({ member: await existingMember(db.sql, id) })
+    },
+  })
+}
+
+function resetRoutes(app: DashboardApp, context: DashboardContext): void {
+  const { db } = context
+
+  app.route({
+    ...resetPassword,
+    handler: async (request) => {
+      const { token, password } = request.body
+      await limitTries(db.sql, 'address', request.ip)
+      const passwordHash = await hashOfPassword(context, password)
+      await db.begin(async (tx) => {
+        const { memberId } = await takeValidLink(tx, token, 'reset')
+        await replacePassword(tx, memberId, passwordHash)
+        const subject = { kind: 'member', id: memberId } as const
+        await writeAudit(tx, { action: 'member.password_reset', memberId, subject })
+      })
+      return {}
+    },
+  })
+}
+
+async function hashOfPassword({ signIn }: DashboardContext, password: string): Promise<string> {
+  return (await signIn.$context).password.hash(password)
+}
+
+async function takeValidLink<Kind extends Link['kind']>(tx: Sql, token: string, kind: Kind) {
+  const link = await takeLink(tx, hashOfToken(token), kind)
+  if (!link) throw linkInvalid()
+  return link as Extract<Link, { kind: Kind }>
+}
+
+function linkInvalid(): ApiError {
+  return new ApiError('link_invalid', 'This link was used, replaced or withdrawn, or it expired.')
+}
+
+/** A project that is there keeps its keys, and gets the name that the owner gave it. */
+async function firstProject(tx: Sql, name: string) {
+  const [existing] = await listProjects(tx)
+  if (existing) {
+    await updateProjectSettings(tx, existing.id, { name })
+    return { project: { id: String(existing.id), name }, secretKey: null, publicKey: null }
+  }
+  const { id } = await createProject(tx, name)
+  const secretKey = await createKey(tx, id, 'secret', 'first secret key')
+  const publicKey = await createKey(tx, id, 'public', 'first public key')
+  return {
+    project: { id: String(id), name },
+    secretKey: secretKey.text,
+    publicKey: publicKey.text,
+  }
+}
+
+async function existingMember(sql: Sql, id: string) {
+  const member = await findMember(sql, id)
+  if (!member) throw new ApiError('unauthorized', 'This member was removed.')
+  return member
+}
