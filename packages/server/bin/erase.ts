@@ -9,8 +9,7 @@ import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { existingProject, JobFailed, print, UsageError, withDatabase } from './command.ts'
 import type { Opened } from './open.ts'
-import { openErasure } from './open-erasure.ts'
-import { openStorage } from './open-storage.ts'
+import { withErasure } from './open-erasure.ts'
 
 const waitMilliseconds = 100
 
@@ -57,18 +56,18 @@ async function request(
 
 /** Works itself, so that the job also ends where no service runs; beside one they share the work. */
 async function workUntilEnded(opened: Opened, projectId: number, id: string): Promise<DeletionJob> {
-  const storage = await openStorage(opened)
-  const erasure = await openErasure(opened, storage, createLog('error'), createMetrics())
-  const worker = startWorker(erasure.options)
-  try {
-    for (;;) {
-      const job = (await findDeletionJob(opened.db.short, projectId, id)) as DeletionJob
-      if (job.status === 'completed' || job.status === 'failed') return job
-      await sleep(waitMilliseconds)
+  let ended: DeletionJob | undefined
+  await withErasure(opened, createLog('error'), createMetrics(), async ({ options }) => {
+    const worker = startWorker(options)
+    try {
+      while (ended === undefined) {
+        const job = (await findDeletionJob(opened.db.short, projectId, id)) as DeletionJob
+        if (job.status === 'completed' || job.status === 'failed') ended = job
+        else await sleep(waitMilliseconds)
+      }
+    } finally {
+      await worker.stop()
     }
-  } finally {
-    await worker.stop()
-    await erasure.close()
-    await storage.close()
-  }
+  })
+  return ended as unknown as DeletionJob
 }

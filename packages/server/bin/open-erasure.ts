@@ -5,31 +5,46 @@ import type { Log } from '../src/log.ts'
 import type { Metrics } from '../src/metrics.ts'
 import { connect } from '../src/sql.ts'
 import type { Opened } from './open.ts'
-import type { Storage } from './open-storage.ts'
+import { openStorage, type Storage } from './open-storage.ts'
 
 /** Longer than a part of any step takes; requests have a shorter limit. */
 const statementSeconds = 30
 
-/** What a worker needs, with connections of its own, so that it never holds up requests. */
-export async function openErasure(
-  { config, connection }: Opened,
-  { blobs, keySql, masterKeys }: Storage,
+export interface OpenedErasure {
+  storage: Storage
+  options: WorkerOptions
+}
+
+/**
+ * Opens the blob store and all else an erasure needs, and closes it after `work`. It has database
+ * connections of its own, so that it never holds up requests.
+ */
+export async function withErasure(
+  opened: Opened,
   log: Log,
   metrics: Metrics,
-): Promise<{ options: WorkerOptions; close(): Promise<void> }> {
+  work: (erasure: OpenedErasure) => Promise<void>,
+): Promise<void> {
+  const { config, connection } = opened
   const jobsAtOnce = config.ERASURE_JOBS_AT_ONCE
+  const storage = await openStorage(opened)
   const db = connect({ connection, poolSize: jobsAtOnce + 2, statementSeconds })
-  const options: WorkerOptions = {
-    db,
-    keySql: config.KEY_DATABASE_URL === '' ? db.sql : keySql,
-    blobs,
-    log,
-    metrics: createErasureMetrics(metrics.registry),
-    signer: await openSigner(db, masterKeys),
-    retryDelaysSeconds: config.ERASURE_RETRY_DELAYS,
-    backupRetentionDays: config.BACKUP_RETENTION_DAYS,
-    jobsAtOnce,
-    connection,
+  try {
+    const options: WorkerOptions = {
+      db,
+      keySql: config.KEY_DATABASE_URL === '' ? db.sql : storage.keySql,
+      blobs: storage.blobs,
+      log,
+      metrics: createErasureMetrics(metrics.registry),
+      signer: await openSigner(db, storage.masterKeys),
+      retryDelaysSeconds: config.ERASURE_RETRY_DELAYS,
+      backupRetentionDays: config.BACKUP_RETENTION_DAYS,
+      jobsAtOnce,
+      connection,
+    }
+    await work({ storage, options })
+  } finally {
+    await db.end()
+    await storage.close()
   }
-  return { options, close: () => db.end() }
 }

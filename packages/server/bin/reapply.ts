@@ -3,8 +3,7 @@ import { reapplyLedger } from '../src/erasure/reapply.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { print, withDatabase } from './command.ts'
-import { openErasure } from './open-erasure.ts'
-import { openStorage } from './open-storage.ts'
+import { withErasure } from './open-erasure.ts'
 
 export const reapply = defineCommand({
   meta: {
@@ -13,19 +12,15 @@ export const reapply = defineCommand({
   },
   args: { json: { type: 'boolean', description: 'One line of JSON.' } },
   run: ({ args }) =>
-    withDatabase(async (opened) => {
-      const storage = await openStorage(opened)
-      const erasure = await openErasure(opened, storage, createLog('error'), createMetrics())
-      try {
-        const { entries, persons, browsers } = await reapplyLedger(erasure.options)
-        if (args.json) print(JSON.stringify({ entries, persons, browsers }))
-        else {
-          print(`The ledger has ${entries} entries.`)
-          print(`Erased again: ${persons} persons, and ${browsers} browsers without a person.`)
+    withDatabase((opened) =>
+      withErasure(opened, createLog('error'), createMetrics(), async ({ options }) => {
+        const { entries, persons, browsers } = await reapplyLedger(options)
+        if (args.json) {
+          print(JSON.stringify({ entries, persons, browsers }))
+          return
         }
-      } finally {
-        await erasure.close()
-        await storage.close()
-      }
-    }),
+        print(`The ledger has ${entries} entries.`)
+        print(`Erased again: ${persons} persons, and ${browsers} browsers without a person.`)
+      }),
+    ),
 })

@@ -3,17 +3,16 @@ import { buildApp } from '../src/app.ts'
 import { claimService } from '../src/embedded/embedded.ts'
 import { reapplyLedger } from '../src/erasure/reapply.ts'
 import { startWorker } from '../src/erasure/worker.ts'
-import { createLog } from '../src/log.ts'
-import { createMetrics } from '../src/metrics.ts'
+import { createLog, type Log } from '../src/log.ts'
+import { createMetrics, type Metrics } from '../src/metrics.ts'
 import { readCursorKey } from '../src/migrate.ts'
 import { indexSearchTail } from '../src/persons/search-index.ts'
 import { tokenBuckets } from '../src/projects/rate-limit.ts'
 import { createKey, createProject, listProjects } from '../src/projects/store.ts'
 import { repeat } from '../src/repeat.ts'
-import { print, signalled } from './command.ts'
-import { type Opened, open } from './open.ts'
-import { openErasure } from './open-erasure.ts'
-import { openStorage } from './open-storage.ts'
+import { print, signalled, withDatabase } from './command.ts'
+import type { Opened } from './open.ts'
+import { type OpenedErasure, withErasure } from './open-erasure.ts'
 
 /** How often rows that the search still scans are given to its index. */
 const searchIndexSeconds = 2
@@ -31,42 +30,52 @@ export const serve = defineCommand({
       description: 'Run erasures too.',
     },
   },
-  run: async ({ args }) => {
-    const opened = await open()
-    const { config, db, connection } = opened
-    const service = opened.isEmbedded ? await claimService(opened.connection) : undefined
-    const log = createLog(config.LOG_LEVEL)
-    const metrics = createMetrics()
-    const storage = await openStorage(opened)
-    const erasure = await openErasure(opened, storage, log, metrics)
-    // Nobody whom a restored backup brought back is ever served.
-    await reapplyLedger(erasure.options)
-    const app = await buildApp({
-      db,
-      log,
-      metrics,
-      cursorKey: await readCursorKey(connection),
-      ...(config.RATE_LIMIT_PER_SECOND > 0 && {
-        rateLimit: tokenBuckets(config.RATE_LIMIT_PER_SECOND, config.RATE_LIMIT_BURST),
-      }),
-    })
-    const stopIndexing = repeat('search.index', searchIndexSeconds, () => indexSearchTail(db), log)
-    const worker = args.worker ? startWorker(erasure.options) : undefined
-    const address = await app.listen({ host: config.HOST, port: config.PORT })
-    await greet(opened, address)
-
-    await signalled()
-    log.event('info', 'service.stopping')
-    // Whatever still runs after the time for it is cut off; the database loses nothing by that.
-    setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
-    await Promise.all([app.close(), worker?.stop(), stopIndexing()])
-    await erasure.close()
-    await storage.close()
-    await service?.release()
-    await opened.close()
-    log.event('info', 'service.stopped')
-  },
+  run: ({ args }) =>
+    withDatabase(async (opened) => {
+      const service = opened.isEmbedded ? await claimService(opened.connection) : undefined
+      const log = createLog(opened.config.LOG_LEVEL)
+      const metrics = createMetrics()
+      try {
+        await withErasure(opened, log, metrics, async (erasure) => {
+          // Nobody whom a restored backup brought back is ever served.
+          await reapplyLedger(erasure.options)
+          await serveUntilSignalled(opened, erasure, log, metrics, args.worker)
+        })
+      } finally {
+        await service?.release()
+      }
+      log.event('info', 'service.stopped')
+    }),
 })
+
+async function serveUntilSignalled(
+  opened: Opened,
+  erasure: OpenedErasure,
+  log: Log,
+  metrics: Metrics,
+  withWorker: boolean,
+): Promise<void> {
+  const { config, db, connection } = opened
+  const app = await buildApp({
+    db,
+    log,
+    metrics,
+    cursorKey: await readCursorKey(connection),
+    ...(config.RATE_LIMIT_PER_SECOND > 0 && {
+      rateLimit: tokenBuckets(config.RATE_LIMIT_PER_SECOND, config.RATE_LIMIT_BURST),
+    }),
+  })
+  const address = await app.listen({ host: config.HOST, port: config.PORT })
+  const stopIndexing = repeat('search.index', searchIndexSeconds, () => indexSearchTail(db), log)
+  const worker = withWorker ? startWorker(erasure.options) : undefined
+  await greet(opened, address)
+
+  await signalled()
+  log.event('info', 'service.stopping')
+  // Whatever still runs after the time for it is cut off; the database loses nothing by that.
+  setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
+  await Promise.all([app.close(), worker?.stop(), stopIndexing()])
+}
 
 async function greet({ db, facts, isEmbedded }: Opened, address: string): Promise<void> {
   print(`Lethe listens on ${address}`)

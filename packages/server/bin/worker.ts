@@ -4,8 +4,7 @@ import { startWorker } from '../src/erasure/worker.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { print, signalled, withDatabase } from './command.ts'
-import { openErasure } from './open-erasure.ts'
-import { openStorage } from './open-storage.ts'
+import { withErasure } from './open-erasure.ts'
 
 /** How long attempts may take to be handed back after a signal. */
 const stopSeconds = 25
@@ -15,16 +14,14 @@ export const worker = defineCommand({
   run: () =>
     withDatabase(async (opened) => {
       const log = createLog(opened.config.LOG_LEVEL)
-      const storage = await openStorage(opened)
-      const erasure = await openErasure(opened, storage, log, createMetrics())
-      await reapplyLedger(erasure.options)
-      const running = startWorker(erasure.options)
-      print(`Lethe works on deletion jobs, ${erasure.options.jobsAtOnce} at once`)
-      await signalled()
-      // What is cut off here is found by the next worker when its lease has ended.
-      setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
-      await running.stop()
-      await erasure.close()
-      await storage.close()
+      await withErasure(opened, log, createMetrics(), async ({ options }) => {
+        await reapplyLedger(options)
+        const running = startWorker(options)
+        print(`Lethe works on deletion jobs, ${options.jobsAtOnce} at once`)
+        await signalled()
+        // What is cut off here is found by the next worker when its lease has ended.
+        setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
+        await running.stop()
+      })
     }),
 })
