@@ -5,12 +5,14 @@ import type { Db } from '../sql.ts'
 import { notifyWorkers } from './attempts.ts'
 import { findDeletionJob, insertDeletionJob, lockPerson, type Requester } from './store.ts'
 
-export interface DeletionRequest {
+interface DeletionTerms {
   projectId: number
-  externalId: string
   keepRecordings: boolean
   requestedBy: Requester
 }
+
+/** The dashboard names persons by their internal ids, everybody else by their externalIds. */
+export type DeletionRequest = DeletionTerms & ({ externalId: string } | { personId: string })
 
 /**
  * Makes the deletion job of a person, or answers the one in progress. In one transaction the job is
@@ -20,9 +22,9 @@ export interface DeletionRequest {
  * Refuses with person_not_found and deletion_in_progress.
  */
 export async function requestDeletion(db: Db, request: DeletionRequest): Promise<DeletionJob> {
-  const { projectId, externalId, keepRecordings, requestedBy } = request
+  const { projectId, keepRecordings, requestedBy } = request
   const job = await db.begin(async (tx) => {
-    const person = await lockPerson(tx, projectId, { externalId })
+    const person = await lockPerson(tx, projectId, request)
     if (!person) throw new ApiError('person_not_found', 'No person with this externalId.')
     if (person.deletionJobId) {
       const open = (await findDeletionJob(tx, projectId, person.deletionJobId)) as DeletionJob
@@ -45,7 +47,7 @@ function otherInProgress(): ApiError {
   )
 }
 
-export interface DeletionsRequest extends Omit<DeletionRequest, 'externalId'> {
+export interface DeletionsRequest extends DeletionTerms {
   externalIds: readonly string[]
 }
 
@@ -76,7 +78,10 @@ export async function requestDeletions(
   return results
 }
 
-async function requestOne(db: Db, request: DeletionRequest): Promise<RequestedDeletion> {
+async function requestOne(
+  db: Db,
+  request: DeletionTerms & { externalId: string },
+): Promise<RequestedDeletion> {
   const { externalId } = request
   try {
     return { externalId, job: await requestDeletion(db, request) }
