@@ -15,6 +15,7 @@ import { deletionJobRoutes } from './erasure/routes.ts'
 import { errorHandler, sendError } from './error-handler.ts'
 import { healthRoutes } from './health.ts'
 import { parseJsonBody } from './json-body.ts'
+import { readLargeJsonBody } from './large-json-body.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { openApiOptions } from './openapi.ts'
@@ -52,6 +53,9 @@ export interface AppOptions {
 
 const bodyBytesMaximum = 1_048_576
 const urlBytesMaximum = 8_192
+
+/** A body above this can take longer to read than other requests should wait. */
+const smallBodyBytes = 16_384
 
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { db, log } = options
@@ -130,14 +134,15 @@ function serverOptions(
   }
 }
 
-function readJsonBody(request: FastifyRequest, body: Buffer): unknown {
+function readJsonBody(request: FastifyRequest, body: Buffer): unknown | Promise<unknown> {
   const encoding = request.headers['content-encoding'] ?? 'identity'
   const charset = /charset="?([^";]+)/i.exec(request.headers['content-type'] ?? '')?.[1] ?? 'utf-8'
   if (encoding !== 'identity' || !/^utf-?8$/i.test(charset)) {
     throw new ApiError('unsupported_media_type', 'Send the body as application/json in UTF-8.')
   }
   // Clients that name the type of a body they do not send are many.
-  return body.length === 0 ? undefined : parseJsonBody(body)
+  if (body.length === 0) return undefined
+  return body.length > smallBodyBytes ? readLargeJsonBody(body) : parseJsonBody(body)
 }
 
 type Query = Record<string, string | string[]> & { [isBroken]?: true }

@@ -4,6 +4,7 @@ import { ApiError, invalid } from './api-error.ts'
 declare global {
   interface JSON {
     rawJSON(text: string): unknown
+    isRawJSON(value: unknown): boolean
   }
 }
 
@@ -13,7 +14,24 @@ const depthMaximum = 20
 /** The digits PostgreSQL may have to write out for exponents: more would not fit the stored maximum. */
 const exponentDigitsMaximum = 262_144
 
+/** The entries an object or list of the first two levels may have: what is stored has 1,000. */
+const entriesMaximum = 10_000
+
 const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** A list or object that is only passed on: its JSON text, checked and never parsed here. */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** Prints a value that parseJsonBody answered, or that was read of it by readLargeJsonBody. */
+export function jsonOf(value: unknown): string {
+  return value instanceof JsonText ? value.text : JSON.stringify(value)
+}
 
 /**
  * Reads a JSON body. Numbers that a double would change are kept as they were written (they become
@@ -26,6 +44,26 @@ export function parseJsonBody(bytes: Buffer): unknown {
   // What a body may hold besides well-formed text can only have come in as an escape.
   checkValue(value, 0, /\\u(?:0000|[dD][89a-fA-F])/.test(text))
   return value
+}
+
+/**
+ * As parseJsonBody, with every list and object below the first two levels as its text: so little
+ * is left of a large body that another thread can hand it over at once.
+ */
+export function condenseJsonBody(bytes: Buffer): unknown {
+  return condense(parseJsonBody(bytes), 0)
+}
+
+function condense(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === 2) return new JsonText(JSON.stringify(value))
+  const entries = Object.entries(value)
+  if (entries.length > entriesMaximum) {
+    throw invalid('/body', `has an object or list of more than ${entriesMaximum} entries`)
+  }
+  const condensed = entries.map(([key, one]) => [key, condense(one, depth + 1)] as const)
+  if (Array.isArray(value)) return condensed.map(([, one]) => one)
+  return Object.fromEntries(condensed)
 }
 
 function decode(bytes: Buffer): string {

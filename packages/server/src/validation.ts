@@ -54,7 +54,7 @@ function refusal(httpPart: string, error: ErrorObject | undefined): ApiError {
 function namedPath(error: ErrorObject | undefined): string {
   const [, field = ''] = error?.instancePath.split('/') ?? []
   if (field !== '') return `/${field}`
-  const missing = error?.keyword === 'required' && error.params['missingProperty']
+  const missing = error?.keyword === 'required' && error.params.missingProperty
   return typeof missing === 'string' ? `/${missing}` : ''
 }
 
@@ -67,21 +67,21 @@ function issueOf(error: ErrorObject | undefined): string {
     case 'required':
       return 'is required'
     case 'type':
-      return `has to be ${article(String(params['type']))}`
+      return `has to be ${article(String(params.type))}`
     case 'minLength':
-      return `has to have at least ${params['limit']} character${params['limit'] === 1 ? '' : 's'}`
+      return `has to have at least ${params.limit} character${params.limit === 1 ? '' : 's'}`
     case 'maxLength':
-      return `has to have at most ${params['limit']} characters`
+      return `has to have at most ${params.limit} characters`
     case 'minimum':
-      return `has to be at least ${params['limit']}`
+      return `has to be at least ${params.limit}`
     case 'maximum':
-      return `has to be at most ${params['limit']}`
+      return `has to be at most ${params.limit}`
     case 'minItems':
-      return `has to have at least ${params['limit']} item`
+      return `has to have at least ${params.limit} item`
     case 'maxItems':
-      return `has to have at most ${params['limit']} items`
+      return `has to have at most ${params.limit} items`
     case 'enum':
-      return `has to be one of ${(params['allowedValues'] as string[]).join(', ')}`
+      return `has to be one of ${(params.allowedValues as string[]).join(', ')}`
     case 'additionalProperties':
       return 'has a field that this endpoint does not know'
     default:

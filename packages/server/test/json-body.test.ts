@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseJsonBody } from '../src/json-body.ts'
+import { ApiError } from '../src/api-error.ts'
+import { JsonText, jsonOf, parseJsonBody } from '../src/json-body.ts'
+import { readLargeJsonBody } from '../src/large-json-body.ts'
 
 const parse = (text: string) => parseJsonBody(Buffer.from(text))
 const printed = (text: string) => JSON.stringify(parse(text))
@@ -63,4 +65,52 @@ test('no JSON error repeats the text', () => {
   for (const text of ['{"secret":', 'secret', '{"a":secret}', "{'secret':1}", '{"secret"}']) {
     expect(() => parse(text)).toThrow('The body is not valid JSON.')
   }
+})
+
+test('a large body is read as a small one, on a thread of its own', async () => {
+  const pad = 'x'.repeat(20_000)
+  for (const text of [
+    `{"externalId":"é","properties":{"pad":"${pad}","__proto__":{"a":[1,null]},"n":12345678901234567890,"z":null,"list":[1.50,{"b":12345678901234567890}],"t":true}}`,
+    `["${pad}",[1,[2,{"c":null}]],{"d":{"e":1}},null,7]`,
+    `"${pad}"`,
+  ]) {
+    const read = await readLargeJsonBody(Buffer.from(text))
+    const print = (value: unknown): string =>
+      value instanceof JsonText ||
+      JSON.isRawJSON(value) ||
+      typeof value !== 'object' ||
+      value === null
+        ? jsonOf(value)
+        : Array.isArray(value)
+          ? `[${value.map(print).join()}]`
+          : `{${Object.entries(value)
+              .map(([key, one]) => `${JSON.stringify(key)}:${print(one)}`)
+              .join()}}`
+    expect(print(read)).toBe(JSON.stringify(parse(text)))
+  }
+  for (const text of [
+    `{"a":"${pad}"`,
+    `["${pad}\\u0000"]`,
+    `[${'1,'.repeat(10_001)}1]`,
+    `{"a":${'['.repeat(20_000)}`,
+  ]) {
+    await expect(readLargeJsonBody(Buffer.from(text))).rejects.toThrow(ApiError)
+  }
+})
+
+test('while the largest and densest body is read other work goes on', async () => {
+  const dense = `{"externalId":"a","properties":{"n":[12345678901234567890${',1'.repeat(500_000)}]}}`
+  await readLargeJsonBody(Buffer.from('[]'))
+  let turns = 0
+  let isDone = false
+  const reading = readLargeJsonBody(Buffer.from(dense)).then(() => {
+    isDone = true
+  })
+  while (!isDone) {
+    turns++
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await reading
+  // Read here, it would be one turn of the event loop.
+  expect(turns).toBeGreaterThan(100)
 })

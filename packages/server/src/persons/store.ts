@@ -1,4 +1,5 @@
 import type { Properties } from '@lethe/contract/person.ts'
+import { jsonOf } from '../json-body.ts'
 import type { Sql } from '../sql.ts'
 import { fold } from './fold.ts'
 
@@ -47,11 +48,13 @@ export async function writePerson(
 
 /** null means "remove this key"; jsonb has no such merge, so the two kinds travel apart. */
 function splitProperties(properties: Properties): { set: string; removed: string[] } {
-  const removed = Object.keys(properties).filter((key) => properties[key] === null)
-  if (removed.length === 0) return { set: JSON.stringify(properties), removed }
-  const kept = Object.entries(properties).filter(([, value]) => value !== null)
-  // fromEntries defines its keys, so that `__proto__` is one like any other.
-  return { set: JSON.stringify(Object.fromEntries(kept)), removed }
+  const set: string[] = []
+  const removed: string[] = []
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === null) removed.push(key)
+    else set.push(`${JSON.stringify(key)}:${jsonOf(value)}`)
+  }
+  return { set: `{${set.join()}}`, removed }
 }
 
 /** The search's form of a field: null where it was not sent, empty where it is no text (any more). */
