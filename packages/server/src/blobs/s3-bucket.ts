@@ -99,6 +99,6 @@ export async function request<T>(
     abortSignal.throwIfAborted()
     return await work({ abortSignal })
   } catch (error) {
-    throw s3Fault(error, signal)
+    throw s3Fault(error, signal, deadline)
   }
 }

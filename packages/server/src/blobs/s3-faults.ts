@@ -26,11 +26,17 @@ interface SdkError {
   $metadata?: { httpStatusCode?: number }
 }
 
-/** What the SDK threw as a `BlobFault`; `aborted` only when it was the caller's signal. */
-export function s3Fault(error: unknown, signal?: AbortSignal): BlobFault {
+/**
+ * What the SDK threw as a `BlobFault`. A request that was cut off may end with any error, so the
+ * signals say why: the caller's, or the end of its time.
+ */
+export function s3Fault(error: unknown, signal?: AbortSignal, deadline?: AbortSignal): BlobFault {
   if (error instanceof BlobFault) return error
   if (signal?.aborted) {
     return new BlobFault('aborted', 'The work on the blob store was cut off.', { cause: error })
+  }
+  if (deadline?.aborted) {
+    return new BlobFault('timed_out', 'The S3 server took too long.', { cause: error })
   }
   const code = faultCode(error)
   if (code === 'blob_missing') return new BlobMissing({ cause: error })

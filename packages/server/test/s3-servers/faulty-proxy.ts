@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import {
   createServer,
   request as httpRequest,
+  type IncomingHttpHeaders,
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http'
@@ -11,6 +12,7 @@ export interface Passing {
   method: string
   /** Path and query. */
   url: string
+  headers: IncomingHttpHeaders
   body: Buffer
 }
 
@@ -45,7 +47,12 @@ export interface FaultyProxy {
 export async function startFaultyProxy(endpoint: string): Promise<FaultyProxy> {
   const server = createServer(async (request, response) => {
     const body = await buffer(request)
-    const passing = { method: request.method ?? '', url: request.url ?? '', body }
+    const passing = {
+      method: request.method ?? '',
+      url: request.url ?? '',
+      headers: request.headers,
+      body,
+    }
     proxy.seen.push(passing)
     const fate = proxy.fate(passing)
     if (fate === 'swallowed') return
