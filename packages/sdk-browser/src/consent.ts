@@ -1,0 +1,23 @@
+import type { Consent } from './api.ts'
+import type { Store } from './storage.ts'
+
+const NAME = 'lethe.consent'
+
+/**
+ * What counts at the start of a page. A refusal wins wherever it comes from; an earlier optIn()
+ * only answers a question that was still open.
+ */
+export function decideConsent(
+  asked: Consent,
+  remembered: string | undefined,
+  privacyControl: boolean,
+): Consent {
+  if (privacyControl || remembered === 'denied') return 'denied'
+  return asked === 'pending' && remembered === 'granted' ? 'granted' : asked
+}
+
+export const rememberedConsent = (store: Store) => store.get(NAME)
+
+export function rememberConsent(store: Store, consent: Consent) {
+  store.set(NAME, consent)
+}

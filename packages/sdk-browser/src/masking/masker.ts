@@ -1,0 +1,170 @@
+import type { addedNodeMutation, eventWithTime, serializedNodeWithId } from '@rrweb/types'
+import { maskAttributes, maskValue, type Rule } from './attributes.ts'
+import { maskCss } from './css.ts'
+import * as bits from './node.ts'
+import { LEVELS, type Masking } from './preset.ts'
+import { maskPatterns, stars } from './text.ts'
+import { maskUrl } from './url.ts'
+
+export type MaskEvent = (event: eventWithTime) => eventWithTime | undefined
+
+/**
+ * Makes the one function that every recorded event passes on its way out: it answers a copy that
+ * holds only what the preset lets be seen, or nothing when the event must not be kept. It never
+ * changes what it is given, and remembers of earlier events only where each node stands. A node it
+ * has not seen, an attribute or a kind of event it does not know is hidden, not let through.
+ */
+export function createMasker(masking: Masking): MaskEvent {
+  const nodes = bits.createNodes()
+  const context = { nodes, level: LEVELS[masking.preset], unmask: masking.unmask }
+
+  return (event) => {
+    switch (event.type) {
+      case 0: // DOMContentLoaded
+      case 1: // load
+        return { ...event, data: {} }
+      case 2: {
+        nodes.clear()
+        const node = maskNode(context, event.data.node, undefined, { own: 0, all: 0 })
+        return { ...event, data: { ...event.data, node } }
+      }
+      case 3:
+        return maskChange(context, event)
+      case 4: {
+        const href = context.level ? maskUrl(event.data.href) : event.data.href
+        return { ...event, data: { ...event.data, href } }
+      }
+      case 5:
+        return event.data.tag.startsWith('lethe:') ? event : undefined
+    }
+    return undefined
+  }
+}
+
+interface Context {
+  nodes: bits.Nodes
+  level: number
+  unmask: boolean
+}
+
+/** The rule for a node; of an unknown one nothing is shown. */
+function ruleOf(context: Context, own: number, all: number | undefined): Rule {
+  if (all === undefined) return { own, all: bits.ENTRY, level: 2, shown: false }
+  const masked = (all & bits.MASK) !== 0
+  const shown = context.unmask && !masked && (all & bits.UNMASK) !== 0
+  const level = masked ? 2 : shown ? Math.min(context.level, 1) : context.level
+  return { own, all, level, shown }
+}
+
+function maskNode(
+  context: Context,
+  node: serializedNodeWithId,
+  parentId: number | undefined,
+  parent: { own: number; all: number } | undefined,
+): serializedNodeWithId {
+  // A text stands for what its element is, so it takes over the bits that do not pass down.
+  const own =
+    node.type === 2
+      ? bits.bitsOf(node.tagName, node.attributes, node.isSVG === true)
+      : node.type === 3 && parent
+        ? parent.own & ~bits.INHERITED
+        : 0
+  context.nodes.add(node.id, parentId, own)
+  const all = parent && (parent.all & bits.INHERITED) | own
+  const rule = ruleOf(context, own, all)
+  if (node.type === 3) return { ...node, textContent: maskText(node.textContent, rule) }
+  if (node.type === 5) return { ...node, textContent: '' }
+  if (node.type !== 0 && node.type !== 2) return node
+  const here = all === undefined ? undefined : { own, all }
+  const childNodes =
+    own & bits.BLOCK ? [] : node.childNodes.map((child) => maskNode(context, child, node.id, here))
+  if (node.type === 0) return { ...node, childNodes }
+  const attributes = maskAttributes(node.attributes, rule) as typeof node.attributes
+  return { ...node, attributes, childNodes }
+}
+
+function maskText(text: string, { own, all, level, shown }: Rule) {
+  if (own & bits.DROPPED_TEXT) return ''
+  if (own & bits.STYLE) return level ? maskCss(text, level === 2) : text
+  if (all & bits.BLOCK) return ''
+  if (own & bits.FIELD && !shown) return stars(text)
+  const label = (all & bits.FORM) !== 0 && (all & bits.LABEL) !== 0
+  if (!shown && (level === 2 || (level === 1 && (label || all & bits.ENTRY)))) return stars(text)
+  return level ? maskPatterns(text) : text
+}
+
+type Change = Extract<eventWithTime, { type: 3 }>
+
+/** A change of the page since the last snapshot, by what kind of change it is. */
+function maskChange(context: Context, event: Change): eventWithTime | undefined {
+  const { data } = event
+  switch (data.source) {
+    case 0:
+      return maskMutation(context, event, data)
+    case 5: {
+      const found = context.nodes.find(data.id)
+      if (found && found.all & (bits.BLOCK | bits.IGNORE)) return undefined
+      const rule = ruleOf(context, (found?.own ?? 0) | bits.FIELD, found?.all)
+      const isChecked = data.isChecked && (rule.shown || rule.level === 0)
+      return { ...event, data: { ...data, text: maskValue(data.text, rule) ?? '', isChecked } }
+    }
+    case 8: // rules of a style sheet
+    case 13: // one declaration of a rule
+    case 15: // constructed style sheets
+      return context.level ? { ...event, data: maskRules(data, context.level === 2) } : event
+    case 1: // pointer, drag and touch: only places
+    case 2:
+    case 3: // scroll
+    case 4: // size of the window
+    case 6:
+    case 7: // media: play, pause, volume
+    case 12:
+    case 14: // selection: node ids and offsets
+    case 16: // name of a custom element
+      return event
+  }
+  return undefined
+}
+
+function maskMutation(
+  context: Context,
+  event: Change,
+  data: Extract<Change['data'], { source: 0 }>,
+): eventWithTime {
+  const { nodes } = context
+  for (const { id } of data.removes) nodes.remove(id)
+  const adds: addedNodeMutation[] = []
+  for (const add of data.adds) {
+    const parent = nodes.find(add.parentId)
+    const node = maskNode(context, add.node, add.parentId, parent)
+    if (!parent || !(parent.all & bits.BLOCK)) adds.push({ ...add, node })
+  }
+  const attributes = data.attributes.flatMap((change) => {
+    for (const name in change.attributes) {
+      const value = change.attributes[name]
+      const cleared = name === 'data-lethe-unmask' && value === null ? bits.UNMASK : 0
+      nodes.mark(change.id, bits.bitsOfAttribute(name, value), cleared)
+    }
+    const found = nodes.find(change.id)
+    const rule = ruleOf(context, found?.own ?? bits.FIELD, found?.all)
+    const masked = maskAttributes(change.attributes, rule)
+    const hidden = found && found.all & bits.BLOCK && !(found.own & bits.BLOCK)
+    return hidden ? [] : [{ ...change, attributes: masked as typeof change.attributes }]
+  })
+  const texts = data.texts.map((change) => {
+    const found = nodes.find(change.id)
+    const rule = ruleOf(context, found?.own ?? 0, found?.all)
+    return { ...change, value: change.value === null ? null : maskText(change.value, rule) }
+  })
+  return { ...event, data: { ...data, adds, attributes, texts } }
+}
+
+/** Every text inside a change of styles is CSS. */
+function maskRules<T>(value: T, strict: boolean): T {
+  if (typeof value === 'string') return maskCss(value, strict) as T
+  if (Array.isArray(value)) return value.map((each) => maskRules(each, strict)) as T
+  if (typeof value !== 'object' || !value) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, maskRules(each, strict)]),
+  ) as T
+}

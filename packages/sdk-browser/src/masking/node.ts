@@ -1,0 +1,144 @@
+/** What masking has to know of a node, as bits: what it is itself, and what lies around it. */
+export const FORM = 1
+/** A label or legend: inside a form its text is masked. */
+export const LABEL = 2
+/** What somebody typed or may choose: textarea, select, option, contenteditable. */
+export const ENTRY = 4
+export const MASK = 8
+export const UNMASK = 16
+export const BLOCK = 32
+export const IGNORE = 64
+/** From here on the bits speak of the node alone and do not count for what is inside it. */
+export const FIELD = 128
+export const HIDDEN = 256
+export const SECRET = 512
+export const STYLE = 1024
+export const MEDIA = 2048
+export const DROPPED_TEXT = 4096
+export const CHECKABLE = 8192
+export const SVG = 16384
+/** a and area: their URL is a page's, not an asset's. */
+export const LINK = 32768
+export const INHERITED = FIELD - 1
+
+export type Attributes = Record<string, unknown>
+
+export interface MaskedNode {
+  parentId: number | undefined
+  bits: number
+}
+
+const BITS_OF_TAG: Record<string, number> = {
+  a: LINK,
+  area: LINK,
+  form: FORM,
+  label: LABEL,
+  legend: LABEL,
+  input: FIELD,
+  textarea: FIELD | ENTRY,
+  select: FIELD | ENTRY,
+  datalist: ENTRY,
+  optgroup: ENTRY,
+  option: ENTRY,
+  output: ENTRY,
+  style: STYLE,
+  noscript: DROPPED_TEXT,
+  script: DROPPED_TEXT,
+  ...Object.fromEntries(
+    [
+      'img',
+      'image',
+      'video',
+      'audio',
+      'source',
+      'track',
+      'picture',
+      'object',
+      'embed',
+      'iframe',
+    ].map((tag) => [tag, MEDIA]),
+  ),
+}
+
+/** The bits of an element by its tag and attributes. */
+export function bitsOf(tag: string, attributes: Attributes, isSvg: boolean) {
+  let bits = (BITS_OF_TAG[tag] ?? 0) | (isSvg ? SVG : 0)
+  for (const name in attributes) bits |= bitsOfAttribute(name, attributes[name])
+  return bits
+}
+
+/**
+ * Attributes come and go, but what they made of a node stays: a field that was a password once is
+ * masked as one for good, and text that was editable stays masked. Only unmasking ends at once.
+ */
+export function bitsOfAttribute(name: string, value: unknown) {
+  const text = String(value ?? '').toLowerCase()
+  switch (name.toLowerCase()) {
+    case 'data-lethe-mask':
+      return MASK
+    case 'data-lethe-unmask':
+      return value === null ? 0 : UNMASK
+    case 'data-lethe-block':
+      return BLOCK
+    case 'data-lethe-ignore':
+      return IGNORE
+    case 'data-rr-is-password':
+      return SECRET
+    case 'contenteditable':
+      return value === null || text === 'false' ? 0 : ENTRY
+    case 'role':
+      return /textbox|searchbox|combobox/.test(text) ? ENTRY : 0
+    case 'autocomplete':
+      return /cc-|one-time-code/.test(text) ? BLOCK : 0
+    case 'type':
+      if (text === 'hidden') return HIDDEN
+      if (text === 'password') return SECRET
+      return text === 'checkbox' || text === 'radio' ? CHECKABLE : 0
+  }
+  return 0
+}
+
+/**
+ * The nodes of a page by id, only as far as masking needs them, so that a change is masked by the
+ * place it happens in.
+ */
+export function createNodes() {
+  const nodes = new Map<number, MaskedNode>()
+  let removals = 0
+
+  return {
+    clear() {
+      nodes.clear()
+      removals = 0
+    },
+    add(id: number, parentId: number | undefined, bits: number) {
+      nodes.set(id, { parentId, bits })
+    },
+    /** Own bits, and those of everything around the node; nothing where the node is unknown. */
+    find(id: number): { own: number; all: number } | undefined {
+      const node = nodes.get(id)
+      if (!node) return undefined
+      let all = node.bits
+      for (let at = node.parentId; at !== undefined; ) {
+        const above = nodes.get(at)
+        if (!above) return undefined
+        all |= above.bits & INHERITED
+        at = above.parentId
+      }
+      return { own: node.bits, all }
+    },
+    mark(id: number, bits: number, cleared = 0) {
+      const node = nodes.get(id)
+      if (node) node.bits = (node.bits & ~cleared) | bits
+    },
+    /** Forgets a node; those inside it lose their way up and are swept out now and then. */
+    remove(id: number) {
+      nodes.delete(id)
+      if (++removals % 1000 === 0) {
+        for (const each of nodes.keys()) if (!this.find(each)) nodes.delete(each)
+      }
+    },
+  }
+}
+
+export type Nodes = ReturnType<typeof createNodes>

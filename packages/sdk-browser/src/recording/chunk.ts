@@ -1,0 +1,80 @@
+import type { Platform } from '../platform.ts'
+import type { Query } from '../request.ts'
+import { readJson } from '../storage.ts'
+
+/** Where events belong. */
+export interface Target {
+  browser: string
+  session: string
+}
+
+/** One upload on its way: events as ndjson, and where they belong. */
+export interface Chunk extends Target {
+  tab: string
+  number: number
+  events: number
+  /** Of the text, before it is packed. */
+  characters: number
+  isSnapshot: boolean
+  /** Until it is packed. */
+  text: string
+  /** What is sent: gzip, or the same text where the browser cannot compress. */
+  bytes: Uint8Array<ArrayBuffer> | undefined
+  /** Handed to the browser as a beacon once; whether it arrived is not known. */
+  beaconed: boolean
+  packing?: Promise<void>
+}
+
+export const queryOf = ({ browser, session, tab, number }: Chunk): Query => ({
+  browser,
+  session,
+  tab,
+  number,
+})
+
+export const bytesOf = (chunk: Chunk) => chunk.bytes ?? new TextEncoder().encode(chunk.text)
+
+/** How much room a chunk takes in memory, roughly. */
+export const sizeOf = (chunk: Chunk) => chunk.bytes?.length ?? chunk.text.length
+
+/** Compresses a chunk, which takes the place of its text. */
+export function pack(chunk: Chunk, compress: Platform['compress']): Promise<void> {
+  chunk.packing ??= (async () => {
+    const gzip = chunk.bytes ?? (await compress(chunk.text).catch(() => undefined))
+    chunk.bytes = gzip ?? bytesOf(chunk)
+    chunk.text = ''
+  })()
+  return chunk.packing
+}
+
+const UNSENT = 'lethe.unsent'
+const UNSENT_CHARACTERS_MAXIMUM = 2_000_000
+
+type Kept = Omit<Chunk, 'bytes' | 'beaconed' | 'packing'> & { base64: string | undefined }
+
+/**
+ * Keeps chunks for the next page of this tab. Those that went as beacons are among them, for
+ * nobody knows whether they arrived; sent again, the server takes them as done.
+ */
+export function keepUnsent({ tab }: Platform, chunks: Chunk[]) {
+  const kept: Kept[] = []
+  let characters = 0
+  for (const { bytes, beaconed: _, packing: __, ...chunk } of chunks) {
+    const base64 = bytes && btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+    characters += chunk.text.length + (base64?.length ?? 0)
+    if (characters > UNSENT_CHARACTERS_MAXIMUM) break
+    kept.push({ ...chunk, base64 })
+  }
+  if (kept.length) tab.set(UNSENT, JSON.stringify(kept))
+}
+
+/** Takes back what the page before this one could not send. */
+export function takeUnsent({ tab }: Platform): Chunk[] {
+  const kept = readJson<Kept[]>(tab, UNSENT)
+  tab.remove(UNSENT)
+  if (!Array.isArray(kept)) return []
+  return kept.map(({ base64, ...chunk }) => {
+    const bytes = base64 ? Uint8Array.from(atob(base64), (each) => each.charCodeAt(0)) : undefined
+    return { ...chunk, bytes, beaconed: false }
+  })
+}

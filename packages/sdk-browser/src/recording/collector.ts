@@ -1,0 +1,99 @@
+import type { Platform } from '../platform.ts'
+import type { Chunk, Target } from './chunk.ts'
+import type { Tab } from './tab.ts'
+
+const FLUSH_MILLISECONDS = 5_000
+const CHUNK_BYTES = 64 * 1024
+/** The server expands no more than this of one chunk, so no single event may be longer. */
+const LINE_CHARACTERS_MAXIMUM = 8_000_000
+
+export interface CollectorOptions {
+  platform: Platform
+  tab(): Tab
+  /** Time to cut: five seconds have passed, or enough has come together. */
+  due(): void
+  /** An event that cannot be sent at all. */
+  tooLong(isSnapshot: boolean): void
+}
+
+export type Collector = ReturnType<typeof createCollector>
+
+/** Collects lines of events until they are enough for a chunk. */
+export function createCollector({ platform, tab, due, tooLong }: CollectorOptions) {
+  let target: Target | undefined
+  let lines: string[] = []
+  let size = 0
+  let isSnapshot = false
+  let limit = CHUNK_BYTES
+  let cancelTimer: (() => void) | undefined
+  const lost = new Map<string, number>()
+
+  const append = (line: string) => {
+    lines.push(line)
+    size += line.length + 1
+    cancelTimer ??= platform.after(FLUSH_MILLISECONDS, due)
+  }
+  const clear = () => {
+    cancelTimer?.()
+    cancelTimer = undefined
+    lines = []
+    size = 0
+    isSnapshot = false
+  }
+  const say = (tag: string, payload: object) => {
+    if (target)
+      append(JSON.stringify({ type: 5, data: { tag, payload }, timestamp: platform.now() }))
+  }
+  return {
+    target: () => target,
+    aim(next: Target | undefined) {
+      clear()
+      target = next
+    },
+    /** How many characters make a chunk of the right size, as compression turns out here. */
+    learn(charactersPerByte: number, chunkBytesMaximum: number) {
+      limit = Math.min(CHUNK_BYTES * charactersPerByte, chunkBytesMaximum / 3)
+    },
+    say,
+    write(line: string, snapshot: boolean) {
+      if (!target) return
+      if (line.length > LINE_CHARACTERS_MAXIMUM) return tooLong(snapshot)
+      for (const [reason, events] of lost) say('lethe:dropped', { reason, events })
+      lost.clear()
+      if (lines.length && size + line.length > limit) due()
+      append(line)
+      isSnapshot ||= snapshot
+      if (size > limit) due()
+    },
+    /** Counts what is missing; the recording says so itself as soon as it goes on. */
+    lose(events: number, reason: string) {
+      lost.set(reason, (lost.get(reason) ?? 0) + events)
+    },
+    /** Closes what is collected; with a limit in bytes only as much as fits, at least one line. */
+    cut(bytesMaximum?: number): Chunk | undefined {
+      const rest = lines
+      const count = fitting(lines, bytesMaximum)
+      if (!target || !count) return undefined
+      const text = `${lines.slice(0, count).join('\n')}\n`
+      const { id, number } = tab()
+      tab().number++
+      const place = { ...target, tab: id, number }
+      const about = { events: count, characters: text.length, isSnapshot }
+      clear()
+      for (const line of rest.slice(count)) append(line)
+      return { ...place, ...about, text, bytes: undefined, beaconed: false }
+    },
+  }
+}
+
+/** How many lines, at least one, stay within so many bytes. */
+function fitting(lines: string[], bytesMaximum = Number.POSITIVE_INFINITY) {
+  if (bytesMaximum === Number.POSITIVE_INFINITY) return lines.length
+  const encoder = new TextEncoder()
+  let bytes = 0
+  const count = lines.findIndex((line) => {
+    bytes += encoder.encode(line).length + 1
+    return bytes > bytesMaximum
+  })
+  return count < 0 ? lines.length : Math.max(1, count)
+}

@@ -1,0 +1,145 @@
+import { record as recordByRrweb } from '@rrweb/record'
+import type { eventWithTime } from '@rrweb/types'
+import { createMasker } from '../masking/masker.ts'
+import type { Masking } from '../masking/preset.ts'
+import { stars } from '../masking/text.ts'
+import { maskUrl } from '../masking/url.ts'
+import { createBudget, ELEMENTS_MAXIMUM } from './budget.ts'
+import type { Record, Rrweb } from './rrweb.ts'
+import { type Snapshot, takeSnapshot } from './snapshot.ts'
+import { createWriter, inOwnTask } from './writer.ts'
+
+export interface RecorderOptions {
+  masking: Masking
+  /** Takes one masked event as a line of JSON. */
+  write(line: string, isSnapshot: boolean): void
+  /** Takes an event about the recording itself. */
+  say(tag: string, payload: object): void
+  /** Recording ended for good on this page; why has been said. */
+  ended(): void
+}
+
+export interface Recorder {
+  /** Begins, or goes on after a pause, with a full snapshot. */
+  resume(): void
+  /** Nothing that happens from now on is recorded. */
+  pause(): void
+  /** Writes what is still on its way: the page may be going away. */
+  finish(): void
+  /** Gives the page back as it was. */
+  stop(): void
+}
+
+const record = recordByRrweb as unknown as Record & { takeFullSnapshot(): void }
+
+const BLOCKED = '[data-lethe-block],[autocomplete*="cc-" i],[autocomplete*="one-time-code" i]'
+const IGNORED = '[data-lethe-ignore],[data-lethe-ignore] *'
+/** Faults of our own after which it is better to stop than to go on with a broken recording. */
+const FAULTS_MAXIMUM = 3
+
+/**
+ * Records the page. What rrweb sees waits in a queue and is masked and written in tasks of its
+ * own, so that neither the page's work nor the snapshot grows by it.
+ */
+export function createRecorder(options: RecorderOptions): Recorder {
+  const { masking, write, say } = options
+  const budget = createBudget(Date.now())
+  let held: eventWithTime[] = []
+  let snapshot: Snapshot | undefined
+  let stopRrweb: (() => void) | undefined
+  let open = false
+  let ended = false
+  let faults = 0
+  let href = ''
+
+  const end = (reason: string, detail: object = {}) => {
+    if (ended) return
+    ended = true
+    if (!snapshot) writer.writeAll()
+    say('lethe:stopped', { reason, ...detail })
+    stop()
+    options.ended()
+  }
+  const fault = () => {
+    if (++faults >= FAULTS_MAXIMUM) end('fault')
+    else resume()
+    return true
+  }
+  const writer = createWriter(createMasker(masking), write, fault)
+  const emit = (event: eventWithTime) => {
+    if (!open) return
+    if (!budget.spend(changesIn(event), Date.now())) return end('too_many_mutations')
+    if (snapshot) held.push(event)
+    else writer.queue(href === location.href ? [event] : [moved(), event])
+  }
+  /** A route of a single-page application: the address changed and no page was loaded. */
+  const moved = (): eventWithTime => {
+    href = location.href
+    const shown = masking.preset === 'open' ? href : maskUrl(href)
+    const data = { tag: 'lethe:url', payload: { href: shown } }
+    return { type: 5, data, timestamp: Date.now() }
+  }
+  const snapshotWith = (rrweb: Rrweb) => {
+    held = []
+    snapshot = takeSnapshot(rrweb, inOwnTask, (events) => {
+      snapshot = undefined
+      href = location.href
+      writer.queue([...events, ...held])
+      held = []
+    })
+  }
+  const pause = () => {
+    open = false
+    snapshot?.cancel()
+    snapshot = undefined
+    writer.clear()
+    held = []
+  }
+  const resume = () => {
+    if (ended) return
+    const elements = document.getElementsByTagName('*').length
+    if (elements > ELEMENTS_MAXIMUM) return end('page_too_big', { elements })
+    pause()
+    open = true
+    if (stopRrweb) record.takeFullSnapshot()
+    else stopRrweb = record(rrwebOptions(masking, emit, snapshotWith, fault))
+  }
+  const stop = () => {
+    pause()
+    stopRrweb?.()
+    stopRrweb = undefined
+  }
+  const finish = () => {
+    snapshot?.finish()
+    writer.writeAll()
+  }
+  return { resume, pause, finish, stop }
+}
+
+function rrwebOptions(
+  masking: Masking,
+  emit: (event: eventWithTime) => void,
+  snapshotWith: (rrweb: Rrweb) => void,
+  errorHandler: () => boolean,
+): Parameters<Record>[0] {
+  return {
+    emit,
+    takeSnapshot: snapshotWith,
+    errorHandler,
+    blockSelector: BLOCKED,
+    ignoreSelector: IGNORED,
+    // The masker does this too, but what is typed should not even come as far as the queue.
+    maskAllInputs: true,
+    maskInputFn: (text, element) =>
+      masking.unmask && element.closest('[data-lethe-unmask]') ? text : stars(text),
+    slimDOMOptions: 'all',
+    sampling: { input: 'last' },
+  }
+}
+
+/** How much of the budget an event takes: a mutation holds as many changes as the page made. */
+function changesIn(event: eventWithTime) {
+  if (event.type !== 3 || event.data.source !== 0) return 1
+  const { adds, attributes, texts, removes } = event.data
+  return adds.length + attributes.length + texts.length + removes.length
+}

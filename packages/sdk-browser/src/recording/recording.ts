@@ -1,0 +1,92 @@
+import type { MaskingPreset } from '../api.ts'
+import type { Identity } from '../identity.ts'
+import { type Masking, tightest } from '../masking/preset.ts'
+import type { Platform } from '../platform.ts'
+import type { Server } from '../request.ts'
+import { createRecorder, type Recorder } from './recorder.ts'
+import { createUploader } from './uploader.ts'
+
+export interface RecordingOptions {
+  platform: Platform
+  server: Server
+  /** What the page asks for. */
+  masking: MaskingPreset
+  /** The server has retired this browser; whatever was waiting for it is gone. */
+  retired(browserId: string): void
+  /** The server wants nothing more from this page. */
+  stopped(): void
+}
+
+export type PauseReason = 'idle' | 'buffer_full'
+
+export type Recording = ReturnType<typeof createRecording>
+
+/**
+ * The part of the SDK that is loaded late: the recorder, turned on and off, and the uploader its
+ * events go to.
+ */
+export function createRecording({ platform, server, masking, retired, stopped }: RecordingOptions) {
+  let recorder: Recorder | undefined
+  let masked: Masking | undefined
+  let state: 'off' | 'on' | 'ended' | PauseReason = 'off'
+
+  const uploader = createUploader(platform, server, {
+    retired,
+    stopped,
+    torn: () => (state === 'on' || state === 'buffer_full') && resume(),
+    hopeless: (reason) => end(reason),
+    full: () => pause('buffer_full'),
+  })
+  const stop = () => {
+    recorder?.stop()
+    recorder = undefined
+    if (state !== 'ended') state = 'off'
+  }
+  const end = (reason?: string) => {
+    if (reason) uploader.say('lethe:stopped', { reason })
+    state = 'ended'
+    stop()
+    uploader.flush()
+  }
+  const prepare = (wanted: Masking) => {
+    if (recorder && masked?.preset === wanted.preset && masked.unmask === wanted.unmask) return
+    recorder?.stop()
+    masked = wanted
+    const { write, say } = uploader
+    recorder = createRecorder({ masking: wanted, write, say, ended: end })
+  }
+  const resume = () => {
+    try {
+      state = 'on'
+      recorder?.resume()
+    } catch {
+      end('fault')
+    }
+  }
+  const finish = () => {
+    if (state === 'on') recorder?.finish()
+  }
+  const pause = (reason?: PauseReason) => {
+    if (state !== 'on') return
+    if (reason === 'idle') finish()
+    recorder?.pause()
+    state = reason ?? 'off'
+    if (reason) uploader.say('lethe:paused', { reason })
+  }
+  return {
+    ...uploader,
+    state: () => state,
+    /** Records into this session from here on, beginning with a full snapshot. */
+    into({ browserId, sessionId, sampled, settings }: Identity) {
+      finish()
+      pause()
+      uploader.aim({ browser: browserId, session: sessionId }, settings.chunkBytesMaximum)
+      if (!sampled || state === 'ended') return
+      prepare(tightest(masking, settings.masking))
+      resume()
+    },
+    pause,
+    finish,
+    stop,
+  }
+}

@@ -1,0 +1,190 @@
+import type { eventWithTime, serializedNodeWithId } from '@rrweb/types'
+import type { MutationBuffer, Rrweb } from './rrweb.ts'
+
+/** How long one slice may keep the page waiting. A task over 50 ms is felt. */
+const SLICE_MILLISECONDS = 8
+
+export interface Snapshot {
+  /** Does what is left at once: the page is going away. */
+  finish(): void
+  cancel(): void
+}
+
+interface Frame {
+  parent: Node
+  children: Node[]
+  next: number
+  into: serializedNodeWithId[]
+  isShadow: boolean
+}
+
+/**
+ * Takes a full snapshot in slices, between which the page runs, and hands over its two events.
+ *
+ * It stays one consistent picture because rrweb's buffers are locked meanwhile: what changes is
+ * collected by them and emitted after the snapshot. A node the page has added or moved since is
+ * left out here, as the buffer will tell where it went; one that was removed is left out too.
+ */
+export function takeSnapshot(
+  rrweb: Rrweb,
+  yieldThen: (run: () => void) => void,
+  done: (events: eventWithTime[]) => void,
+): Snapshot {
+  const timestamp = Date.now()
+  const frames: Frame[] = []
+  const locked = new Set<MutationBuffer>()
+  let root: serializedNodeWithId | null = null
+  let over = false
+
+  const lockAll = () => {
+    for (const buffer of rrweb.mutationBuffers) {
+      if (!locked.has(buffer)) buffer.lock()
+      locked.add(buffer)
+    }
+  }
+  const end = (events: eventWithTime[]) => {
+    over = true
+    if (events.length) done(events)
+    for (const buffer of locked) buffer.unlock()
+    const sheets = document.adoptedStyleSheets
+    if (events.length && sheets?.length) {
+      rrweb.stylesheetManager.adoptStyleSheets(sheets, rrweb.mirror.getId(document))
+    }
+  }
+  const begin = () => {
+    rrweb.stylesheetManager.reset()
+    rrweb.shadowDomManager.init()
+    root = visit(rrweb, document, frames)
+  }
+  const slice = (until: number) => {
+    if (over) return
+    // The first slice comes after rrweb has begun to observe, and shadow roots are observed as
+    // they are found, so there can be new buffers each time.
+    lockAll()
+    if (!root) begin()
+    const changed = rrweb.mutationBuffers.filter((each) => each.addedSet.size + each.movedSet.size)
+    for (let count = 1; frames.length; count++) {
+      step(rrweb, frames, changed)
+      if (count % 32 === 0 && performance.now() > until) break
+    }
+    lockAll()
+    if (frames.length) yieldThen(() => slice(performance.now() + SLICE_MILLISECONDS))
+    else end(eventsOf(root as unknown as serializedNodeWithId, timestamp))
+  }
+
+  lockAll()
+  yieldThen(() => slice(performance.now() + SLICE_MILLISECONDS))
+  return { finish: () => slice(Number.POSITIVE_INFINITY), cancel: () => end([]) }
+}
+
+function eventsOf(node: serializedNodeWithId, timestamp: number): eventWithTime[] {
+  const { scrollX: left, scrollY: top, innerWidth: width, innerHeight: height } = window
+  return [
+    { type: 4, data: { href: location.href, width, height }, timestamp },
+    { type: 2, data: { node, initialOffset: { left, top } }, timestamp },
+  ]
+}
+
+/** Visits the next node, or climbs out of a finished one. */
+function step(rrweb: Rrweb, frames: Frame[], changed: MutationBuffer[]) {
+  const frame = frames[frames.length - 1] as Frame
+  const node = frame.children[frame.next++]
+  if (!node) {
+    frames.pop()
+    return
+  }
+  if (rrweb.parentNode(node) !== frame.parent) return
+  if (changed.some((each) => each.addedSet.has(node) || each.movedSet.has(node))) return
+  const serialized = visit(rrweb, node, frames)
+  if (!serialized) return
+  if (frame.isShadow) serialized.isShadow = true
+  frame.into.push(serialized)
+}
+
+/** Elements that are more than their attributes: rrweb knows how, with all that is in them. */
+const WHOLE = /^(style|link|script|meta|title|base|noscript|input|textarea|select|option|optgroup)$/
+/** The same, but with much inside: rrweb takes the element, we take its children. */
+const OWN = /^(audio|video|canvas|iframe|dialog|form|object|slot)$/
+const PLAIN = /^[a-z][a-z0-9]*$/i
+
+function visit(rrweb: Rrweb, node: Node, frames: Frame[]): serializedNodeWithId | null {
+  if (node.nodeType === 3) return register(rrweb, node, { type: 3, textContent: node.nodeValue })
+  if (node.nodeType === 1) {
+    const element = node as Element
+    const tag = element.localName
+    if (WHOLE.test(tag)) return rrweb.serializeNodeWithId(node, { ...rrweb.serializeOptions })
+    const attributes = PLAIN.test(tag) && !OWN.test(tag) && attributesOf(element)
+    if (attributes) return plainElement(rrweb, element, tag, attributes, frames)
+  }
+  const options = { ...rrweb.serializeOptions, skipChild: true }
+  const serialized = rrweb.serializeNodeWithId(node, options)
+  if (serialized && 'childNodes' in serialized && !('rr_width' in attributesIn(serialized))) {
+    descend(rrweb, node, serialized.childNodes, frames)
+  }
+  return serialized
+}
+
+const attributesIn = (node: serializedNodeWithId) => ('attributes' in node ? node.attributes : {})
+
+function plainElement(
+  rrweb: Rrweb,
+  element: Element,
+  tag: string,
+  attributes: Record<string, string | number>,
+  frames: Frame[],
+) {
+  const childNodes: serializedNodeWithId[] = []
+  const { scrollLeft, scrollTop } = element
+  if (scrollLeft) attributes.rr_scrollLeft = scrollLeft
+  if (scrollTop) attributes.rr_scrollTop = scrollTop
+  const isSVG = element.namespaceURI === 'http://www.w3.org/2000/svg' || undefined
+  const shadow = rrweb.shadowRoot(element)
+  const node = { type: 2, tagName: tag.toLowerCase(), attributes, childNodes, isSVG }
+  const serialized = register(rrweb, element, shadow ? { ...node, isShadowHost: true } : node)
+  if (serialized) {
+    if (shadow) rrweb.serializeOptions.onSerialize(element)
+    descend(rrweb, element, childNodes, frames)
+  }
+  return serialized
+}
+
+/** Gives a node its id, the old one where it has one; `null` for one rrweb ignores. */
+function register(rrweb: Rrweb, node: Node, serialized: object): serializedNodeWithId | null {
+  const { mirror } = rrweb
+  const known = mirror.getId(node)
+  if (known === -2) return null
+  const withId = Object.assign(serialized, { id: known < 0 ? rrweb.genId() : known })
+  mirror.add(node, withId as serializedNodeWithId)
+  return withId as serializedNodeWithId
+}
+
+/** Light children come before those of the shadow root, as rrweb has them. */
+function descend(rrweb: Rrweb, parent: Node, into: serializedNodeWithId[], frames: Frame[]) {
+  const push = (of: Node, isShadow: boolean) => {
+    const children = Array.from(rrweb.childNodes(of))
+    if (children.length) frames.push({ parent: of, children, next: 0, into, isShadow })
+  }
+  const shadow = parent.nodeType === 1 && rrweb.shadowRoot(parent)
+  if (shadow) push(shadow, true)
+  push(parent, false)
+}
+
+const SLOW = /^(srcset|imagesrcset|background|data|xlink:href|data-lethe-block|autocomplete)$/
+
+/** The attributes of an element that needs nothing special; else nothing, and rrweb does it. */
+function attributesOf(element: Element): Record<string, string | number> | undefined {
+  const attributes: Record<string, string | number> = {}
+  for (const { name, value } of element.attributes) {
+    if (SLOW.test(name)) return undefined
+    if (name === 'class' && value.includes('rr-block')) return undefined
+    if (name === 'style' && value.includes('url(')) return undefined
+    let kept = value
+    if (value && (name === 'href' || name === 'src')) {
+      const resolved = (element as HTMLAnchorElement & HTMLImageElement)[name]
+      if (typeof resolved !== 'string') return undefined
+      kept = resolved
+    }
+    attributes[name] = kept
+  }
+  return attributes
+}
