@@ -166,3 +166,14 @@ export async function blobKeys(recordings: Recordings, prefix = 'blobs/'): Promi
   for await (const key of recordings.blobs.list(prefix)) keys.push(key)
   return keys.sort()
 }
+
+/** Waits until so many statements wait for a lock of the test's database. */
+export async function waitUntilBlocked(db: Db, count: number): Promise<void> {
+  for (;;) {
+    const waiting = await db.sql`
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`
+    if (waiting.length >= count) return
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
