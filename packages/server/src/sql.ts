@@ -17,10 +17,15 @@ export interface Db {
   /** The pool: lists, search, whatever may take its time. */
   sql: Sql
   /**
-   * A few pipelined connections for statements that take well under a millisecond. A slow
-   * statement here holds up all that were sent after it, and no transaction can run here.
+   * A pipelined connection for reads that take well under a millisecond. A slow statement here
+   * holds up all that were sent after it, and no transaction can run here.
    */
   short: Sql
+  /**
+   * The same for single statements that write: several connections, as each statement waits until
+   * its commit is on the disk, and commits that wait together are written together.
+   */
+  write: Sql
   /** Runs `work` in a transaction; after a deadlock or serialisation failure again, three times at most. */
   begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
   end(): Promise<void>
@@ -35,7 +40,8 @@ export interface DbOptions {
   /** A postgres:// URL, or its pieces; `host` may be the folder of a unix socket. */
   connection: string | DbAddress
   poolSize?: number
-  shortConnections?: number
+  /** Pipelined connections for `write`. */
+  writeConnections?: number
   /** The longest a statement of the pool may take. */
   statementSeconds?: number
 }
@@ -49,19 +55,21 @@ export interface DbAddress {
 }
 
 export function connect(options: DbOptions): Db {
-  const { poolSize = 8, shortConnections = 1, statementSeconds = 5 } = options
+  const { poolSize = 8, writeConnections = 8, statementSeconds = 5 } = options
   const config = clientConfig(options.connection, statementSeconds)
   const pool = new pg.Pool({ ...config, max: poolSize, idleTimeoutMillis: 60_000 })
   // An idle connection that breaks says so with an event that ends the process if nobody listens.
   // The pool drops the connection by itself, and the next query that needs one reports the fault.
   pool.on('error', () => {})
-  const short = pipelined({ ...config, pipeline: true }, shortConnections)
+  const short = pipelined({ ...config, pipeline: true }, 1)
+  const write = pipelined({ ...config, pipeline: true }, writeConnections)
   return {
     sql: sqlOver((query) => onPool(pool, (client) => client.query(query))),
     short: sqlOver(short.query),
+    write: sqlOver(write.query),
     begin: (work) => transaction(pool, work),
     async end() {
-      await Promise.all([pool.end(), short.end()])
+      await Promise.all([pool.end(), short.end(), write.end()])
     },
   }
 }
@@ -189,7 +197,8 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Pro
 /** Connections that are made when first needed, and anew after they broke. */
 function pipelined(config: pg.ClientConfig, size: number) {
   const connections: (Promise<pg.Client> | undefined)[] = new Array(size)
-  let turn = 0
+  /** How many statements each connection has been sent and not answered. */
+  const waiting: number[] = new Array(size).fill(0)
 
   function connection(slot: number): Promise<pg.Client> {
     const known = connections[slot]
@@ -208,8 +217,13 @@ function pipelined(config: pg.ClientConfig, size: number) {
 
   return {
     async query(query: NamedQuery) {
-      turn = (turn + 1) % size
-      return (await reached(connection(turn))).query(query)
+      const slot = waiting.indexOf(Math.min(...waiting))
+      waiting[slot] = (waiting[slot] as number) + 1
+      try {
+        return await (await reached(connection(slot))).query(query)
+      } finally {
+        waiting[slot] = (waiting[slot] as number) - 1
+      }
     },
     async end() {
       const open = connections.filter((client) => client !== undefined)

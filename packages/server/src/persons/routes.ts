@@ -35,7 +35,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
     properties: Properties,
     options: { createMissing: boolean; bodyBytes: number },
   ) {
-    const sql = options.bodyBytes > shortBodyBytes ? db.sql : db.short
+    const sql = options.bodyBytes > shortBodyBytes ? db.sql : db.write
     const written = await writePerson(sql, projectId, externalId, properties, options.createMissing)
     refuseUnlessWritten(written.outcome)
     return written

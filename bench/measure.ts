@@ -1,0 +1,107 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface Load {
+  requestsPerSecond: number
+  p50: number
+  p99: number
+  errors: number
+}
+
+/** A script for wrk: what it sends, each request made by a Lua function. */
+export interface Requests {
+  url: string
+  lua: string
+}
+
+/** Sends requests for some seconds with `connections` at once, by wrk (Debian's package `wrk`). */
+export function load({ url, lua }: Requests, connections = 32, seconds = 5): Load {
+  const folder = mkdtempSync(join(tmpdir(), 'lethe-wrk-'))
+  const script = join(folder, 'requests.lua')
+  writeFileSync(
+    script,
+    `${lua}
+done = function(summary, latency, requests)
+  io.write(string.format("RESULT %f %f %f %d\\n", summary.requests / summary.duration * 1e6,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    summary.errors.status + summary.errors.read + summary.errors.timeout))
+end`,
+  )
+  const words = ['-t', '1', '-c', String(connections), '-d', `${seconds}s`, '-s', script, url]
+  const out = execFileSync('wrk', words, { encoding: 'utf8' })
+  rmSync(folder, { recursive: true })
+  const [, rps, p50, p99, errors] = /RESULT (\S+) (\S+) (\S+) (\S+)/.exec(out) ?? []
+  return {
+    requestsPerSecond: Number(rps),
+    p50: Number(p50),
+    p99: Number(p99),
+    errors: Number(errors),
+  }
+}
+
+/** Starts a Node program and waits for the first line it prints that has a match. */
+export function start(
+  words: string[],
+  pattern: RegExp,
+  environment: Record<string, string> = {},
+): Promise<{ found: string; child: ChildProcess }> {
+  const child = spawn(process.execPath, words, {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  return new Promise((resolve, reject) => {
+    let text = ''
+    child.stdout?.on('data', (chunk) => {
+      text += chunk
+      const match = pattern.exec(text)
+      if (match) resolve({ found: match[1] ?? match[0], child })
+    })
+    child.on('exit', (code) => reject(new Error(`${words.join(' ')} ended with ${code}`)))
+  })
+}
+
+export function stop(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.on('exit', () => resolve())
+    child.kill('SIGTERM')
+  })
+}
+
+export const median = (numbers: number[]): number =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
+
+/**
+ * Runs the contenders in turns, several rounds, so that what else the machine does hits all of
+ * them; answers the median of each.
+ */
+export async function inTurns(
+  contenders: Record<string, () => Load | Promise<Load>>,
+  rounds: number,
+): Promise<Record<string, Load>> {
+  const loads: Record<string, Load[]> = {}
+  for (let round = 0; round < rounds; round++) {
+    for (const [name, run] of Object.entries(contenders)) {
+      const measured = await run()
+      if (measured.errors > 0) throw new Error(`${name}: ${measured.errors} requests failed`)
+      loads[name] = [...(loads[name] ?? []), measured]
+    }
+  }
+  return Object.fromEntries(
+    Object.entries(loads).map(([name, all]) => [
+      name,
+      {
+        requestsPerSecond: median(all.map((one) => one.requestsPerSecond)),
+        p50: median(all.map((one) => one.p50)),
+        p99: median(all.map((one) => one.p99)),
+        errors: 0,
+      },
+    ]),
+  )
+}
+
+/** The resident memory of a process, in MB. */
+export function residentMegabytes(pid: number): number {
+  return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) / 1024
+}

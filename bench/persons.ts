@@ -1,0 +1,147 @@
+/**
+ * The person API against its floors in the same run: `node bench/persons.ts [--persons N]
+ * [--seconds S] [--rounds R]`. Prints a table in Markdown; figures are ratios first, as machines
+ * differ. Needs wrk and pgbench (Debian's wrk and postgresql-contrib).
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { openEmbedded } from '../packages/server/src/embedded/embedded.ts'
+import { migrate } from '../packages/server/src/migrate.ts'
+import { createKey, createProject } from '../packages/server/src/projects/store.ts'
+import { connect } from '../packages/server/src/sql.ts'
+import { inTurns, type Load, load, residentMegabytes, start, stop } from './measure.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    persons: { type: 'string', default: '300000' },
+    seconds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '5' },
+  },
+})
+const persons = Number(options.persons)
+const seconds = Number(options.seconds)
+const rounds = Number(options.rounds)
+
+const folder = mkdtempSync(join(tmpdir(), 'lethe-bench-'))
+const embedded = await openEmbedded({ dataDir: folder })
+const { host, port, user, database } = embedded.address
+const databaseUrl = `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
+await migrate(embedded.address)
+const db = connect({ connection: embedded.address, statementSeconds: 600 })
+
+const project = await createProject(db.sql, 'bench')
+const { text: key } = await createKey(db.sql, project.id, 'secret', 'bench')
+await db.sql`
+  with made as (
+    insert into persons (project_id, id, external_id, properties, created_at, updated_at)
+    select ${project.id}, (1700000000000 + n) << 20, 'user-' || n,
+      jsonb_build_object('name', 'Name ' || n, 'email', 'user' || n || '@example.com', 'plan', n % 5),
+      to_timestamp((1700000000000 + n) / 1000.0), to_timestamp((1700000000000 + n) / 1000.0)
+    from generate_series(1, ${persons}::int) n
+    returning project_id, id, external_id)
+  insert into person_search (project_id, person_id, text)
+  select project_id, id, external_id || U&'\\FFFF' || 'name' || U&'\\FFFF' || 'mail' from made`
+await db.sql`vacuum analyze`
+
+const service = await start(
+  [join(import.meta.dirname, '../packages/server/bin/lethe.ts'), 'serve'],
+  /listens on (\S+)/,
+  { DATABASE_URL: databaseUrl, PORT: '0', DATA_DIR: join(folder, 'service') },
+)
+const floor = await start(
+  [join(import.meta.dirname, 'floor-server.ts'), databaseUrl, String(project.id)],
+  /(http:\/\/\S+)/,
+)
+
+const headers = `wrk.headers["Authorization"] = "Bearer ${key}"
+wrk.headers["Content-Type"] = "application/json"
+math.randomseed(os.time())`
+const get = (base: string) => ({
+  url: base,
+  lua: `${headers}
+request = function() return wrk.format("GET", "/v1/persons/user-" .. math.random(${persons})) end`,
+})
+const list = (base: string) => ({
+  url: `${base}/v1/persons`,
+  lua: headers,
+})
+const post = (properties: string, id = `"user-" .. math.random(${persons})`) => ({
+  url: service.found,
+  lua: `${headers}
+local n = 0
+request = function()
+  n = n + 1
+  return wrk.format("POST", "/v1/persons", nil,
+    '{"externalId":"' .. ${id} .. '","properties":${properties}}')
+end`,
+})
+
+/** The same statement as a POST that changes, prepared, from 32 clients and without HTTP. */
+function pgbench(): Load {
+  const script = join(folder, 'write.sql')
+  writeFileSync(
+    script,
+    `\\set n random(1, ${persons})
+\\set v random(1, 1000000000)
+select outcome, external_id, properties, created_at, updated_at from person_write(
+  ${project.id}, 'user-' || :n::int, jsonb_build_object('changed', :v::int), '{}', 'user-' || :n::int, null, null, true);
+`,
+  )
+  const words = ['-n', '-M', 'prepared', '-c', '32', '-j', '1', '-T', String(seconds), '-f', script]
+  const out = execFileSync(
+    'pgbench',
+    [...words, '-h', host, '-p', String(port), '-U', user, database],
+    { encoding: 'utf8' },
+  )
+  const requestsPerSecond = Number(/tps = ([\d.]+)/.exec(out)?.[1])
+  return { requestsPerSecond, p50: Number.NaN, p99: Number.NaN, errors: 0 }
+}
+
+const reads = await inTurns(
+  {
+    floorGet: () => load(get(floor.found), 32, seconds),
+    get: () => load(get(service.found), 32, seconds),
+    unchanged: () =>
+      load(post('{"plan":null}', `"user-" .. math.random(${persons})`), 32, seconds),
+    floorList: () => load(list(floor.found), 16, seconds),
+    list: () => load(list(service.found), 16, seconds),
+  },
+  rounds,
+)
+const writes = await inTurns(
+  {
+    pgbench,
+    post: () => load(post(`{"changed":' .. math.random(1000000000) .. '}`), 32, seconds),
+  },
+  rounds,
+)
+const megabytes = residentMegabytes(service.child.pid as number)
+
+const rows: [what: string, ours: Load | undefined, floor: Load | undefined, target: number][] = [
+  ['GET one person / bare Fastify, same select', reads.get, reads.floorGet, 0.75],
+  ['POST that changes / pgbench, same statement, 32 clients', writes.post, writes.pgbench, 0.6],
+  ['POST that changes nothing / GET', reads.unchanged, reads.get, 0.9],
+  ['list of 50 / bare Fastify, same rows', reads.list, reads.floorList, 0.75],
+]
+console.log(`Person API, ${persons} persons, ${rounds} rounds of ${seconds} s, medians:\n`)
+console.log('| what | requests/s | of the floor | target | p50 ms | p99 ms |')
+console.log('| --- | ---: | ---: | ---: | ---: | ---: |')
+for (const [what, ours, floorLoad, target] of rows) {
+  if (!ours || !floorLoad) continue
+  const ratio = ours.requestsPerSecond / floorLoad.requestsPerSecond
+  console.log(
+    `| ${what} | ${Math.round(ours.requestsPerSecond)} | ${Math.round(ratio * 100)} % | ≥ ${target * 100} % ${ratio >= target ? 'met' : 'MISSED'} | ${ours.p50.toFixed(2)} | ${ours.p99.toFixed(2)} |`,
+  )
+}
+console.log(
+  `\nMemory of the service after that load: ${Math.round(megabytes)} MB (target < 200 MB ${megabytes < 200 ? 'met' : 'MISSED'}).`,
+)
+
+await stop(service.child)
+await stop(floor.child)
+await db.end()
+await embedded.close()
+rmSync(folder, { recursive: true, force: true })
