@@ -11,16 +11,19 @@ export const Deletion = Type.Object({
   job: DeletionJob,
   /** The internal id of the person; null once the person is gone. */
   personId: TextOrNull,
-  /** Who asked: a member here, or a secret key by the server API. null where it is not known. */
-  requestedBy: Type.Union([
-    Type.Object({
-      kind: Type.Unsafe<'member' | 'key'>(Type.String({ enum: ['member', 'key'] })),
-      id: Type.String(),
-      /** null where that member or key is there no more. */
-      name: TextOrNull,
-    }),
-    Type.Null(),
-  ]),
+  /**
+   * Who asked: a member here, a secret key by the server API, the command line, or the ledger, which
+   * erases again whom a restored backup brought back.
+   */
+  requestedBy: Type.Object({
+    kind: Type.Unsafe<'member' | 'key' | 'command' | 'ledger'>(
+      Type.String({ enum: ['member', 'key', 'command', 'ledger'] }),
+    ),
+    /** Of the member or key. */
+    id: TextOrNull,
+    /** null where that member or key is there no more. */
+    name: TextOrNull,
+  }),
   attempts: Type.Integer(),
   attemptsMaximum: Type.Integer(),
   /** The step of the attempt that runs, or the one the last attempt ended in. */
@@ -156,7 +159,10 @@ export const exportDeletions = {
     operationId: 'exportDeletions',
     params: ProjectPath,
     querystring: Type.Object(deletionFilters, { additionalProperties: false }),
-    response: errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    response: {
+      200: Type.String(),
+      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+    },
   },
 } as const
 

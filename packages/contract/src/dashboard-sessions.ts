@@ -114,12 +114,15 @@ export const getSessionEvents = {
       },
       { additionalProperties: false },
     ),
-    response: errors(
-      'invalid_request',
-      'unauthorized',
-      'forbidden',
-      'project_not_found',
-      'session_not_found',
-    ),
+    response: {
+      200: Type.String(),
+      ...errors(
+        'invalid_request',
+        'unauthorized',
+        'forbidden',
+        'project_not_found',
+        'session_not_found',
+      ),
+    },
   },
 } as const

@@ -233,3 +233,26 @@ create trigger deletion_jobs_ended after update of status on deletion_jobs
   for each row
   when (old.status is distinct from new.status and new.status in ('completed', 'failed'))
   execute function deletion_job_ended();
+
+-- When any worker of erasures last looked for work.
+create table worker_seen (
+  only_row boolean primary key default true check (only_row),
+  at       timestamptz(3)
+);
+insert into worker_seen default values;
+
+-- The persons whose last deletion failed and who are still there, with that job. A person does not
+-- lead to a failed job: they have the externalId in common, and the job is younger than the person.
+create function failed_deletions(in_project_id integer)
+  returns table (person_id bigint, job_id uuid)
+  language sql stable as $$
+  select p.id, j.id
+  from (
+    select distinct on (external_id) external_id, id, created_at
+    from deletion_jobs
+    where project_id = in_project_id and status = 'failed'
+    order by external_id, created_at desc, id desc
+  ) j
+  join persons p on p.project_id = in_project_id and p.external_id = j.external_id
+  where p.deletion_job_id is null and p.created_at <= j.created_at
+$$;

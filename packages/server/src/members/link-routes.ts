@@ -8,7 +8,7 @@ import { ApiError } from '../api-error.ts'
 import { writeAudit } from '../dashboard/audit-store.ts'
 import type { DashboardApp, DashboardContext } from '../dashboard/context.ts'
 import { updateProjectSettings } from '../projects/settings-store.ts'
-import { createKey, createProject, listProjects } from '../projects/store.ts'
+import { createProjectWithKeys, listProjects } from '../projects/store.ts'
 import type { Sql } from '../sql.ts'
 import { hashOfToken } from './links.ts'
 import { signInByPassword } from './sign-in.ts'
@@ -146,14 +146,8 @@ async function firstProject(tx: Sql, name: string) {
     await updateProjectSettings(tx, existing.id, { name })
     return { project: { id: String(existing.id), name }, secretKey: null, publicKey: null }
   }
-  const { id } = await createProject(tx, name)
-  const secretKey = await createKey(tx, id, 'secret', 'first secret key')
-  const publicKey = await createKey(tx, id, 'public', 'first public key')
-  return {
-    project: { id: String(id), name },
-    secretKey: secretKey.text,
-    publicKey: publicKey.text,
-  }
+  const { project, ...keys } = await createProjectWithKeys(tx, name)
+  return { project: { id: String(project.id), name }, ...keys }
 }
 
 async function existingMember(sql: Sql, id: string) {

@@ -27,6 +27,17 @@ export async function createProject(sql: Sql, name: string): Promise<Project> {
   return project as Project
 }
 
+/** A project and its first two keys, whose texts are seen this once. */
+export async function createProjectWithKeys(
+  tx: Sql,
+  name: string,
+): Promise<{ project: Project; secretKey: string; publicKey: string }> {
+  const project = await createProject(tx, name)
+  const secret = await createKey(tx, project.id, 'secret', 'first secret key')
+  const publicKey = await createKey(tx, project.id, 'public', 'first public key')
+  return { project, secretKey: secret.text, publicKey: publicKey.text }
+}
+
 export function listProjects(sql: Sql): Promise<Project[]> {
   return sql<Project>`select id, name, created_at as "createdAt" from projects order by id`
 }

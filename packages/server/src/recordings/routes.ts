@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import {
   getSession,
@@ -6,12 +5,12 @@ import {
   readSessionEvents,
   type Session,
 } from '@lethe/contract/session.ts'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
 import type { Cursors } from '../cursor.ts'
 import { isStorable } from '../json-body.ts'
 import type { Log } from '../log.ts'
-import { SessionGone, sessionEvents } from './session-events.ts'
+import { sendEvents, sessionNotFound } from './send-events.ts'
+import { sessionEvents } from './session-events.ts'
 import {
   findSession,
   listSessionsOfPerson as listRows,
@@ -78,40 +77,6 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionOptions> = async (a
     if (!session) throw sessionNotFound()
     return session
   }
-}
-
-function sessionNotFound(): ApiError {
-  return new ApiError('session_not_found', 'No session with this id.')
-}
-
-/**
- * The first piece is read before the answer begins, so that what cannot be opened at all is
- * answered as a fault. A later fault breaks the answer off, and its reader sees that.
- */
-async function sendEvents(
-  events: AsyncGenerator<Buffer>,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  log: Log,
-): Promise<FastifyReply> {
-  const first = await events.next().catch((error: unknown) => {
-    throw error instanceof SessionGone ? sessionNotFound() : error
-  })
-  async function* pieces() {
-    if (first.done) return
-    try {
-      yield first.value
-      yield* events
-    } catch (error) {
-      log.fault('session.events', error, {
-        requestId: request.id,
-        route: request.routeOptions.url ?? 'unknown',
-        projectId: request.projectId,
-      })
-      throw error
-    }
-  }
-  return reply.send(Readable.from(pieces(), { objectMode: false }))
 }
 
 function textOf({ startedAt, id }: SessionPosition): string {

@@ -15,8 +15,8 @@ export class SessionGone extends Error {
 }
 
 /**
- * The events of a session as ndjson, chunk by chunk: in memory is one chunk as stored and a piece
- * of it expanded. Throws `SessionGone`, and where a chunk is not there or does not open `BlobFault`
+ * The events of a session as ndjson, chunk by chunk from the first one after `after` on: in memory
+ * is one chunk as stored and a piece of it expanded. Throws `SessionGone`, and where a chunk is not there or does not open `BlobFault`
  * or `SealBroken`: what came before is right, and nothing comes after.
  */
 export async function* sessionEvents(
@@ -24,8 +24,9 @@ export async function* sessionEvents(
   projectId: number,
   session: Session,
   tab: string | null,
+  after?: StoredChunk,
 ): AsyncGenerator<Buffer> {
-  let last: StoredChunk | undefined
+  let last = after
   for (;;) {
     const chunks = await listStoredChunks(
       recordings.db.sql,

@@ -1,0 +1,177 @@
+import { Readable } from 'node:stream'
+import {
+  type Deletion,
+  exportDeletions,
+  getDeletion,
+  getReceipt,
+  listDeletions as listDeletionsEndpoint,
+  previewDeletion as previewEndpoint,
+  requestDeletions,
+} from '@lethe/contract/dashboard-deletions.ts'
+import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import { ApiError, invalid } from '../api-error.ts'
+import { attemptsMaximum } from '../erasure/attempts.ts'
+import { findReceipt, ReceiptRefused, verifyReceipt } from '../erasure/receipts.ts'
+import { requestDeletion } from '../erasure/request.ts'
+import { publicKeys } from '../erasure/signing-keys.ts'
+import { isStorable } from '../json-body.ts'
+import { memberOf } from '../members/authenticate.ts'
+import type { Db, Sql } from '../sql.ts'
+import { writeAudit } from './audit-store.ts'
+import type { DashboardApp, DashboardContext } from './context.ts'
+import { deletionsCsv } from './deletion-csv.ts'
+import {
+  type DeletionFilter,
+  type DeletionPosition,
+  findDeletion,
+  listAttempts,
+  listDeletions,
+  previewDeletion,
+} from './deletion-store.ts'
+import { instantOf } from './instant.ts'
+import { isPersonId } from './person-id.ts'
+import { isUuid } from './uuid.ts'
+
+export function deletionRoutes(app: DashboardApp, context: DashboardContext): void {
+  requestRoutes(app, context)
+  listRoutes(app, context)
+  jobRoutes(app, context)
+}
+
+function requestRoutes(app: DashboardApp, { db }: DashboardContext): void {
+  app.route({
+    ...previewEndpoint,
+    handler: async ({ projectId, body }) =>
+      previewDeletion(db.sql, projectId, body.personIds.filter(isPersonId)),
+  })
+
+  app.route({
+    ...requestDeletions,
+    handler: async (request, reply) => {
+      const { projectId, body } = request
+      const { memberId } = memberOf(request)
+      const results: RequestedDeletion[] = []
+      // One after the other: each waits for the ingestion that holds browsers of that person.
+      for (const personId of new Set(body.personIds)) {
+        const { keepRecordings } = body
+        const asked = { projectId, personId, keepRecordings, memberId }
+        results.push(await requestOne(db, asked))
+      }
+      return reply.code(202).send({ results })
+    },
+  })
+}
+
+type RequestedDeletion =
+  | { personId: string; job: DeletionJob }
+  | { personId: string; error: { code: ApiError['code']; message: string } }
+
+async function requestOne(
+  db: Db,
+  asked: { projectId: number; personId: string; keepRecordings: boolean; memberId: string },
+): Promise<RequestedDeletion> {
+  const { projectId, personId, keepRecordings, memberId } = asked
+  try {
+    if (!isPersonId(personId)) throw new ApiError('person_not_found', 'No person with this id.')
+    const requestedBy = `member:${memberId}` as const
+    const job = await requestDeletion(db, { projectId, personId, keepRecordings, requestedBy })
+    await writeAudit(db.sql, {
+      action: 'person.deletion_requested',
+      memberId,
+      projectId,
+      // The job and not the person: it stays when the person is gone.
+      subject: { kind: 'deletion_job', id: job.id },
+      details: { keepRecordings },
+    })
+    return { personId, job }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return { personId, error: { code: error.code, message: error.message } }
+  }
+}
+
+function listRoutes(app: DashboardApp, { db, cursors }: DashboardContext): void {
+  app.route({
+    ...listDeletionsEndpoint,
+    handler: async ({ projectId, query }) => {
+      const { limit, cursor, ...asked } = query
+      const filter = filterOf(asked)
+      const list = ['deletions of the dashboard', projectId, ...Object.entries(filter)]
+      const after = cursor === undefined ? null : positionOf(cursors.decode(list, cursor))
+      const rows = await listDeletions(db.sql, projectId, filter, after, limit + 1, attemptsMaximum)
+      const deletions = rows.slice(0, limit)
+      const last = rows.length > limit ? deletions.at(-1) : undefined
+      return { deletions, nextCursor: last ? cursors.encode(list, textOf(last)) : null }
+    },
+  })
+
+  app.route({
+    ...exportDeletions,
+    handler: async (request, reply) => {
+      const { projectId, query } = request
+      const filter = filterOf(query)
+      const { memberId } = memberOf(request)
+      const day = new Date().toISOString().slice(0, 10)
+      reply
+        .type('text/csv; charset=utf-8')
+        .header('content-disposition', `attachment; filename="deletions-${day}.csv"`)
+      if (request.method === 'HEAD') return reply.send('')
+      await writeAudit(db.sql, { action: 'deletions.exported', memberId, projectId })
+      const csv = deletionsCsv((after, limit) =>
+        listDeletions(db.sql, projectId, filter, after, limit, attemptsMaximum),
+      )
+      return reply.send(Readable.from(csv, { objectMode: false }) as never)
+    },
+  })
+}
+
+function jobRoutes(app: DashboardApp, { db }: DashboardContext): void {
+  app.route({
+    ...getDeletion,
+    handler: async ({ projectId, params }) => ({
+      deletion: await existingDeletion(db.sql, projectId, params.jobId),
+      attempts: await listAttempts(db.sql, projectId, params.jobId),
+    }),
+  })
+
+  app.route({
+    ...getReceipt,
+    handler: async ({ projectId, params }) => {
+      const { job } = await existingDeletion(db.sql, projectId, params.jobId)
+      const receipt = await findReceipt(db.sql, projectId, job.id)
+      if (receipt === undefined) {
+        throw new ApiError('receipt_not_found', 'A receipt is there once the job is completed.')
+      }
+      const keys = await publicKeys(db.sql)
+      try {
+        return { receipt, claims: { ...(await verifyReceipt(receipt, keys)) }, isValid: true }
+      } catch (error) {
+        if (!(error instanceof ReceiptRefused)) throw error
+        return { receipt, claims: {}, isValid: false }
+      }
+    },
+  })
+}
+
+async function existingDeletion(sql: Sql, projectId: number, id: string): Promise<Deletion> {
+  const deletion = isUuid(id) ? await findDeletion(sql, projectId, id, attemptsMaximum) : undefined
+  if (!deletion) throw new ApiError('deletion_job_not_found', 'No deletion job with this id.')
+  return deletion
+}
+
+function filterOf({ from, to, externalId, ...rest }: DeletionFilter): DeletionFilter {
+  if (!isStorable(externalId ?? '')) throw invalid('/query/externalId', 'has U+0000')
+  return {
+    ...rest,
+    ...(externalId !== undefined && { externalId }),
+    ...(from !== undefined && { from: instantOf(from, '/query/from') }),
+    ...(to !== undefined && { to: instantOf(to, '/query/to') }),
+  }
+}
+
+const textOf = ({ job }: Deletion) => `${job.createdAt} ${job.id}`
+
+function positionOf(text: string): DeletionPosition {
+  const [createdAt = '', id = ''] = text.split(' ')
+  return { createdAt, id }
+}

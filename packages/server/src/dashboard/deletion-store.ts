@@ -1,0 +1,193 @@
+import type { Deletion, DeletionAttempt } from '@lethe/contract/dashboard-deletions.ts'
+import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import { fragment, join, type Sql } from '../sql.ts'
+
+export interface DeletionFilter {
+  status?: DeletionJob['status'] | 'open'
+  externalId?: string
+  keepRecordings?: boolean
+  /** Instants as PostgreSQL takes them; `to` is exclusive. */
+  from?: string
+  to?: string
+}
+
+/** Where a page of deletions begins: right after this one. */
+export interface DeletionPosition {
+  createdAt: string
+  id: string
+}
+
+interface DeletionRow extends DeletionJob {
+  personId: string | null
+  requestedBy: string
+  requesterName: string | null
+  attempts: number
+  step: string | null
+  nextAttemptAt: string | null
+  lastErrorCode: string | null
+  failedAt: string | null
+  removed: Deletion['removed']
+  hasReceipt: boolean
+}
+
+/** Newest requested first. */
+export async function listDeletions(
+  sql: Sql,
+  projectId: number,
+  filter: DeletionFilter,
+  after: DeletionPosition | null,
+  limit: number,
+  attemptsMaximum: number,
+): Promise<Deletion[]> {
+  const conditions = [fragment`job.project_id = ${projectId}`, ...conditionsOf(filter)]
+  if (after) {
+    conditions.push(
+      fragment`(job.created_at, job.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`,
+    )
+  }
+  const rows = await sql<DeletionRow>`
+    ${selectDeletion}
+    where ${join(conditions, ' and ')}
+    order by job.created_at desc, job.id desc
+    limit ${limit}`
+  return rows.map((row) => deletionOf(row, attemptsMaximum))
+}
+
+export async function findDeletion(
+  sql: Sql,
+  projectId: number,
+  id: string,
+  attemptsMaximum: number,
+): Promise<Deletion | undefined> {
+  const [row] = await sql<DeletionRow>`
+    ${selectDeletion}
+    where job.project_id = ${projectId} and job.id = ${id}`
+  return row && deletionOf(row, attemptsMaximum)
+}
+
+/** Oldest first. */
+export function listAttempts(
+  sql: Sql,
+  projectId: number,
+  jobId: string,
+): Promise<DeletionAttempt[]> {
+  return sql<DeletionAttempt>`
+    select number, started_at as "startedAt", ended_at as "endedAt",
+      coalesce(outcome, 'running') as outcome, step, error_code as "errorCode"
+    from deletion_attempts
+    where project_id = ${projectId} and job_id = ${jobId}
+    order by number`
+}
+
+export interface DeletionPreview {
+  persons: number
+  browsers: number
+  sessions: number
+  sessionsBeforeIdentification: number
+  bytes: number
+}
+
+/** What would go with these persons and their recordings. */
+export async function previewDeletion(
+  sql: Sql,
+  projectId: number,
+  personIds: readonly string[],
+): Promise<DeletionPreview> {
+  const [preview] = await sql<DeletionPreview>`
+    select
+      (select count(*)::integer from persons
+       where project_id = ${projectId} and id = any(${personIds}::bigint[])) as persons,
+      count(distinct l.browser_id)::integer as browsers,
+      count(s.id)::integer as sessions,
+      count(s.id) filter (where s.started_at < l.linked_at)::integer
+        as "sessionsBeforeIdentification",
+      coalesce(sum(s.bytes), 0)::float8 as bytes
+    from person_browsers l
+    left join sessions s
+      on s.project_id = l.project_id and s.browser_id = l.browser_id and not s.closed
+    where l.project_id = ${projectId} and l.person_id = any(${personIds}::bigint[])`
+  return preview as DeletionPreview
+}
+
+const selectDeletion = fragment`
+  select job.id, job.external_id as "externalId", job.keep_recordings as "keepRecordings",
+    job.status, job.created_at as "createdAt", job.started_at as "startedAt",
+    job.completed_at as "completedAt",
+    case
+      when job.person_id is not null then job.person_id
+      when job.status = 'failed' then (
+        select p.id from persons p
+        where p.project_id = job.project_id and p.external_id = job.external_id
+          and p.created_at <= job.created_at)
+    end as "personId",
+    job.requested_by as "requestedBy",
+    case split_part(job.requested_by, ':', 1)
+      when 'member' then (
+        select m.name from auth.members m where m.id::text = split_part(job.requested_by, ':', 2))
+      when 'key' then (
+        select k.name from keys k
+        where k.project_id = job.project_id and k.id::text = split_part(job.requested_by, ':', 2))
+    end as "requesterName",
+    job.attempts, last.step,
+    case when job.status in ('pending', 'running') and job.lease_token is null
+      then job.next_attempt_at end as "nextAttemptAt",
+    last.error_code as "lastErrorCode",
+    case when job.status = 'failed' then last.ended_at end as "failedAt",
+    json_build_object(
+      'sessions', job.removed_sessions, 'chunks', job.removed_chunks, 'blobs', job.removed_blobs,
+      'bytes', job.removed_bytes, 'browsers', job.removed_browsers) as removed,
+    exists (
+      select from receipts r where r.project_id = job.project_id and r.job_id = job.id
+    ) as "hasReceipt"
+  from deletion_jobs job
+  left join lateral (
+    select (array_agg(a.step order by a.number desc)
+        filter (where a.step is not null))[1] as step,
+      (array_agg(a.error_code order by a.number desc)
+        filter (where a.error_code is not null))[1] as error_code,
+      max(a.ended_at) as ended_at
+    from deletion_attempts a
+    where a.project_id = job.project_id and a.job_id = job.id
+  ) last on true`
+
+function conditionsOf({ status, externalId, keepRecordings, from, to }: DeletionFilter) {
+  const conditions = []
+  if (status === 'open') conditions.push(fragment`job.status in ('pending', 'running')`)
+  else if (status !== undefined) conditions.push(fragment`job.status = ${status}`)
+  if (externalId !== undefined) conditions.push(fragment`job.external_id = ${externalId}`)
+  if (keepRecordings !== undefined) {
+    conditions.push(fragment`job.keep_recordings = ${keepRecordings}`)
+  }
+  if (from !== undefined) conditions.push(fragment`job.created_at >= ${from}::timestamptz`)
+  if (to !== undefined) conditions.push(fragment`job.created_at < ${to}::timestamptz`)
+  return conditions
+}
+
+function deletionOf(row: DeletionRow, attemptsMaximum: number): Deletion {
+  const [kind, id = null] = row.requestedBy.split(':')
+  return {
+    job: {
+      id: row.id,
+      externalId: row.externalId,
+      keepRecordings: row.keepRecordings,
+      status: row.status,
+      createdAt: row.createdAt,
+      startedAt: row.startedAt,
+      completedAt: row.completedAt,
+    },
+    personId: row.personId,
+    requestedBy: {
+      kind: kind as Deletion['requestedBy']['kind'],
+      id,
+      name: row.requesterName,
+    },
+    attempts: row.attempts,
+    attemptsMaximum,
+    step: row.step,
+    nextAttemptAt: row.nextAttemptAt,
+    lastErrorCode: row.lastErrorCode,
+    failedAt: row.failedAt,
+    removed: row.removed,
+    hasReceipt: row.hasReceipt,
+  }
+}

@@ -1,0 +1,139 @@
+import {
+  createKey as createKeyEndpoint,
+  type DashboardKey,
+  listKeys,
+  revokeKey as revokeKeyEndpoint,
+  rotateKey,
+  updateKey,
+} from '@lethe/contract/dashboard-projects.ts'
+import { ApiError, invalid } from '../api-error.ts'
+import { memberOf } from '../members/authenticate.ts'
+import { findKeySettings, listKeySettings, updateKeySettings } from '../projects/settings-store.ts'
+import { createKey, revokeKey } from '../projects/store.ts'
+import type { Sql } from '../sql.ts'
+import { writeAudit } from './audit-store.ts'
+import type { DashboardApp, DashboardContext } from './context.ts'
+import { isUuid } from './uuid.ts'
+
+export function keyRoutes(app: DashboardApp, context: DashboardContext): void {
+  readingRoutes(app, context)
+  rotationRoutes(app, context)
+}
+
+function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
+  app.route({
+    ...listKeys,
+    handler: async ({ projectId }) => ({ keys: await listKeySettings(db.sql, projectId) }),
+  })
+
+  app.route({
+    ...createKeyEndpoint,
+    handler: async (request, reply) => {
+      const { projectId } = request
+      const { kind, name } = request.body
+      const { memberId } = memberOf(request)
+      const made = await db.begin(async (tx) => {
+        const { key, text } = await createKey(tx, projectId, kind, name)
+        const subject = { kind: 'key', id: key.id } as const
+        const details = { kind, name }
+        await writeAudit(tx, { action: 'key.created', memberId, projectId, subject, details })
+        return { key: await existingKey(tx, projectId, key.id), text }
+      })
+      return reply.code(201).send(made)
+    },
+  })
+
+  app.route({
+    ...updateKey,
+    handler: async (request) => {
+      const { projectId, params, body } = request
+      const { memberId } = memberOf(request)
+      const origins = body.allowedOrigins?.map(originOf) ?? body.allowedOrigins
+      const key = await db.begin(async (tx) => {
+        const before = await existingKey(tx, projectId, params.keyId)
+        if (origins && before.kind === 'secret') {
+          throw invalid('/body/allowedOrigins', 'is for public keys')
+        }
+        await writeAudit(tx, {
+          action: 'key.changed',
+          memberId,
+          projectId,
+          subject: { kind: 'key', id: before.id },
+          details: {
+            ...(body.name !== undefined && { name: body.name }),
+            ...(origins !== undefined && { allowedOrigins: origins?.join(' ') ?? null }),
+          },
+        })
+        return updateKeySettings(tx, projectId, before.id, {
+          name: body.name ?? before.name,
+          allowedOrigins: origins === undefined ? before.allowedOrigins : origins,
+        })
+      })
+      return { key }
+    },
+  })
+}
+
+function rotationRoutes(app: DashboardApp, { db }: DashboardContext): void {
+  app.route({
+    ...rotateKey,
+    handler: async (request, reply) => {
+      const { projectId, params } = request
+      const { overlapSeconds } = request.body
+      const { memberId } = memberOf(request)
+      const made = await db.begin(async (tx) => {
+        const old = await existingKey(tx, projectId, params.keyId)
+        if (old.state === 'ended') throw invalid('/params/keyId', 'is a key that has ended')
+        const { key, text } = await createKey(tx, projectId, old.kind, old.name)
+        if (old.allowedOrigins) await updateKeySettings(tx, projectId, key.id, old)
+        await revokeKey(tx, old.id, overlapSeconds)
+        await writeAudit(tx, {
+          action: 'key.rotated',
+          memberId,
+          projectId,
+          subject: { kind: 'key', id: old.id },
+          details: { newKeyId: key.id, overlapSeconds },
+        })
+        return { key: await existingKey(tx, projectId, key.id), text }
+      })
+      return reply.code(201).send(made)
+    },
+  })
+
+  app.route({
+    ...revokeKeyEndpoint,
+    handler: async (request) => {
+      const { projectId, params } = request
+      const { memberId } = memberOf(request)
+      const key = await db.begin(async (tx) => {
+        const { id } = await existingKey(tx, projectId, params.keyId)
+        await revokeKey(tx, id, 0)
+        const subject = { kind: 'key', id } as const
+        await writeAudit(tx, { action: 'key.revoked', memberId, projectId, subject })
+        return existingKey(tx, projectId, id)
+      })
+      return { key }
+    },
+  })
+}
+
+async function existingKey(sql: Sql, projectId: number, id: string): Promise<DashboardKey> {
+  const key = isUuid(id) ? await findKeySettings(sql, projectId, id) : undefined
+  if (!key) throw new ApiError('key_not_found', 'No key with this id.')
+  return key
+}
+
+/** An origin as browsers send it: no path, no port that is the scheme's own, in lower case. */
+function originOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isOrigin =
+    url !== undefined &&
+    (url.protocol === 'https:' || url.protocol === 'http:') &&
+    url.username === '' &&
+    url.password === '' &&
+    url.pathname === '/' &&
+    url.search === '' &&
+    url.hash === ''
+  if (!isOrigin) throw invalid('/body/allowedOrigins', 'has what is no origin, as in https://a.org')
+  return url.origin
+}

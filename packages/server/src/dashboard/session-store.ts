@@ -1,0 +1,160 @@
+import type { SessionSummary } from '@lethe/contract/dashboard-sessions.ts'
+import { fragment, join, type Sql } from '../sql.ts'
+
+export interface SessionFilter {
+  personId?: string
+  browserId?: string
+  isIdentified?: boolean
+  /** Instants as PostgreSQL takes them; `to` is exclusive. */
+  from?: string
+  to?: string
+  minimumSeconds?: number
+}
+
+/** Where a page of sessions begins: right after this one. */
+export interface SessionPosition {
+  startedAt: string
+  id: string
+}
+
+/** A session may still go on while its last sign of life is younger than this. */
+const liveSeconds = 60
+
+const seconds = fragment`
+  coalesce(round(extract(epoch from s.last_chunk_at - s.started_at)), 0)::integer`
+
+type SessionRow = Omit<SessionSummary, 'person'> & {
+  personId: string | null
+  externalId: string | null
+  name: string | null
+  isBeingDeleted: boolean | null
+}
+
+/** Newest started first. */
+export async function listSessions(
+  sql: Sql,
+  projectId: number,
+  filter: SessionFilter,
+  after: SessionPosition | null,
+  limit: number,
+): Promise<SessionSummary[]> {
+  const { personId } = filter
+  const conditions = [
+    fragment`s.project_id = ${projectId} and not s.closed`,
+    ...conditionsOf(filter, after),
+  ]
+  const newest = fragment`order by s.started_at desc, s.id desc limit ${limit}`
+  // Each browser of a person gives a page at most: the work goes by browsers and not by sessions.
+  const page =
+    personId === undefined
+      ? fragment`select s.* from sessions s where ${join(conditions, ' and ')} ${newest}`
+      : fragment`
+          select s.*
+          from person_browsers l
+          cross join lateral (
+            select s.* from sessions s
+            where s.browser_id = l.browser_id and ${join(conditions, ' and ')} ${newest}
+          ) s
+          where l.project_id = ${projectId} and l.person_id = ${personId} ${newest}`
+  const rows = await sql<SessionRow>`
+    ${selectSession(projectId, page)}
+    order by s.started_at desc, s.id desc`
+  return rows.map(summaryOf)
+}
+
+export async function findSessionSummary(
+  sql: Sql,
+  projectId: number,
+  id: string,
+): Promise<SessionSummary | undefined> {
+  const [row] = await sql<SessionRow>`
+    ${selectSession(
+      projectId,
+      fragment`
+        select * from sessions
+        where project_id = ${projectId} and id = ${id} and not closed`,
+    )}`
+  return row && summaryOf(row)
+}
+
+/** The sessions right before and after this one, of the same person or else of the same browser. */
+export async function findNeighbours(
+  sql: Sql,
+  projectId: number,
+  { id, startedAt, browserId, person }: SessionSummary,
+): Promise<{ previousId: string | null; nextId: string | null }> {
+  const browsers =
+    person === null
+      ? fragment`select ${browserId}::uuid as browser_id`
+      : fragment`
+          select browser_id from person_browsers
+          where project_id = ${projectId} and person_id = ${person.id}`
+  const neighbour = (isPrevious: boolean) => {
+    const side = isPrevious ? fragment`<` : fragment`>`
+    const order = isPrevious ? fragment`desc` : fragment`asc`
+    const nearest = fragment`order by s.started_at ${order}, s.id ${order} limit 1`
+    return fragment`
+      (select s.id
+       from (${browsers}) l
+       cross join lateral (
+         select s.id, s.started_at
+         from sessions s
+         where s.project_id = ${projectId} and s.browser_id = l.browser_id and not s.closed
+           and (s.started_at, s.id) ${side} (${startedAt}::timestamptz, ${id}::uuid)
+         ${nearest}
+       ) s
+       ${nearest})`
+  }
+  const [found] = await sql<{ previousId: string | null; nextId: string | null }>`
+    select ${neighbour(true)} as "previousId", ${neighbour(false)} as "nextId"`
+  return found as NonNullable<typeof found>
+}
+
+function selectSession(projectId: number, page: ReturnType<typeof fragment>) {
+  return fragment`
+    select s.id, s.browser_id as "browserId", s.started_at as "startedAt",
+      s.last_chunk_at as "lastChunkAt", ${seconds} as seconds, s.pages, s.chunks,
+      s.bytes::float8 as bytes, s.url, s.user_agent as "userAgent",
+      coalesce(s.last_chunk_at, s.started_at) > app_now() - ${liveSeconds} * interval '1 second'
+        and not b.retired as "isLive",
+      coalesce(s.started_at < l.linked_at, false) as "isBeforeIdentification",
+      p.id as "personId", p.external_id as "externalId",
+      case when jsonb_typeof(p.properties -> 'name') = 'string' then p.properties ->> 'name' end
+        as name,
+      p.deletion_job_id is not null as "isBeingDeleted"
+    from (${page}) s
+    join browsers b on b.project_id = ${projectId} and b.id = s.browser_id
+    left join person_browsers l on l.project_id = ${projectId} and l.browser_id = s.browser_id
+    left join persons p on p.project_id = ${projectId} and p.id = l.person_id`
+}
+
+function conditionsOf(filter: SessionFilter, after: SessionPosition | null) {
+  const { browserId, isIdentified, from, to, minimumSeconds } = filter
+  const conditions = []
+  if (after) {
+    conditions.push(
+      fragment`(s.started_at, s.id) < (${after.startedAt}::timestamptz, ${after.id}::uuid)`,
+    )
+  }
+  if (browserId !== undefined) conditions.push(fragment`s.browser_id = ${browserId}`)
+  if (from !== undefined) conditions.push(fragment`s.started_at >= ${from}::timestamptz`)
+  if (to !== undefined) conditions.push(fragment`s.started_at < ${to}::timestamptz`)
+  if (minimumSeconds !== undefined) conditions.push(fragment`${seconds} >= ${minimumSeconds}`)
+  if (isIdentified !== undefined) {
+    conditions.push(
+      fragment`${isIdentified} = exists (
+        select from person_browsers i
+        where i.project_id = s.project_id and i.browser_id = s.browser_id)`,
+    )
+  }
+  return conditions
+}
+
+function summaryOf(row: SessionRow): SessionSummary {
+  const { personId, externalId, name, isBeingDeleted, ...session } = row
+  if (personId === null || externalId === null) return { ...session, person: null }
+  return {
+    ...session,
+    person: { id: personId, externalId, name, isBeingDeleted: isBeingDeleted ?? false },
+  }
+}
