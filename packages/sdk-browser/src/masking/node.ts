@@ -42,7 +42,7 @@ const BITS_OF_TAG: Record<string, number> = {
   option: ENTRY,
   output: ENTRY,
   style: STYLE,
-  noscript: DROPPED_TEXT,
+  noscript: DROPPED_TEXT | ENTRY,
   script: DROPPED_TEXT,
   ...Object.fromEntries(
     [

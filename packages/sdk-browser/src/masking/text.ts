@@ -1,8 +1,8 @@
 /** A card number: 13 to 19 digits, alone or in groups. Bounded, so it is linear on any text. */
-const CARD = /\d(?:[ \u00a0.-]?\d){12,18}/g
+const CARD = /\d(?:(?:[ \u00a0.+-]|%20)?\d){12,18}/g
 const LOCAL_PART = /[^\s<>()[\]{},;:"`\\/=?&#|@]/
 const DOMAIN = /[\p{L}\p{N}.-]/u
-const TOP_LEVEL = /\.[^\s\d.-]{2,}$/
+const TOP_LEVEL = /\.[^\s\d.-]{2,}/
 /** `logo@2x.png` is an image for sharp screens, not somebody's address. */
 const SHARP_IMAGE = /^\d(\.\d)?x\./
 
