@@ -256,3 +256,9 @@ create function failed_deletions(in_project_id integer)
   join persons p on p.project_id = in_project_id and p.external_id = j.external_id
   where p.deletion_job_id is null and p.created_at <= j.created_at
 $$;
+
+-- An instant inside of JSON, as the API writes it: 2026-11-27T22:58:33.120Z.
+create function instant_text(instant timestamptz) returns text
+  language sql stable as $$
+  select to_char(instant at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;

@@ -11,6 +11,9 @@ import Fastify, {
 } from 'fastify'
 import { ApiError } from './api-error.ts'
 import { type Cursors, cursorsSignedWith } from './cursor.ts'
+import type { DashboardOptions } from './dashboard/context.ts'
+import { dashboardRoutes } from './dashboard/mount.ts'
+import { isForPage, type Pages, pageRoutes, sendPage } from './dashboard/pages.ts'
 import { deletionJobRoutes } from './erasure/routes.ts'
 import { errorHandler, sendError } from './error-handler.ts'
 import { healthRoutes } from './health.ts'
@@ -47,6 +50,10 @@ export interface AppOptions {
   /** Without it the service takes and shows no recordings. */
   recordings?: Recordings
   ingestLimits?: IngestLimits
+  /** Without it there is the server API alone. */
+  dashboard?: DashboardOptions
+  /** The files of the dashboard; undefined where they are not built. */
+  pages?: Pages | undefined
   /** Whose X-Forwarded-For is believed: how many proxies there are, or their addresses. */
   trustProxy?: number | string[]
 }
@@ -77,14 +84,22 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   observeRequests(app, options)
   requireSecretKeys(app, authenticate)
   refuseBrokenQueries(app)
-  refuseUnknownRoutes(app)
+  refuseUnknownRoutes(app, options)
   await app.register(swagger, openApiOptions)
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
   await app.register(healthRoutes, { db, metrics: options.metrics })
   await app.register(personRoutes, { db, cursors })
   await app.register(deletionJobRoutes, { db, cursors })
   await registerRecordings(app, cursors, options)
+  await registerDashboard(app, cursors, options)
   return app
+}
+
+async function registerDashboard(app: FastifyInstance, cursors: Cursors, options: AppOptions) {
+  const { db, log, recordings, dashboard, pages } = options
+  if (!dashboard) return
+  await app.register(dashboardRoutes, { ...dashboard, db, log, cursors, recordings })
+  pageRoutes(app, { ...dashboard, pages })
 }
 
 async function registerRecordings(app: FastifyInstance, cursors: Cursors, options: AppOptions) {
@@ -214,7 +229,7 @@ function refuseBrokenQueries(app: FastifyInstance): void {
   })
 }
 
-function refuseUnknownRoutes(app: FastifyInstance): void {
+function refuseUnknownRoutes(app: FastifyInstance, { dashboard, pages }: AppOptions): void {
   const methods = new Map<string, { pattern: RegExp; allowed: Set<string> }>()
   app.addHook('onRoute', ({ url, method }) => {
     const pattern = new RegExp(`^${url.replace(/:\w+/g, '[^/]+').replaceAll('*', '.*')}$`)
@@ -223,6 +238,7 @@ function refuseUnknownRoutes(app: FastifyInstance): void {
     methods.set(url, known)
   })
   app.setNotFoundHandler((request, reply) => {
+    if (dashboard && isForPage(request)) return sendPage(request, reply, { ...dashboard, pages })
     const [path = ''] = (request.raw.url ?? '').split('?')
     const allowed = [...methods.values()].filter(({ pattern }) => pattern.test(path))
     const refusal =

@@ -31,6 +31,14 @@ const oneOf =
   (text: string): T =>
     values.find((value) => value === text) ?? expects(`one of ${values.join(', ')}`)
 
+/** A URL of a scheme and a host, without the slash that would follow them. */
+function origin(value: string): string {
+  if (value === '') return ''
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  const isOrigin = url && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href
+  return isOrigin ? url.origin : expects('a URL without a path, as in https://lethe.example.com')
+}
+
 function postgresUrl(value: string): string {
   return value === '' || /^postgres(?:ql)?:\/\/\S+$/.test(value)
     ? value
@@ -109,7 +117,7 @@ export const settings = {
       'Whose `X-Forwarded-For` is believed: how many proxies stand in front, or their addresses (`10.0.0.0/8,loopback`). Limits per address need it behind a proxy.',
   } as Setting<number | string[]>,
   INGEST_LIMIT_PER_ADDRESS: {
-    default: '50',
+    default: '200',
     read: integer(0, 1_000_000),
     describe:
       'Requests of browsers from one address a second for ever, in each process, and ten times as many at once; a fifth of that for new sessions and identifications. `0` is no limit.',
@@ -155,6 +163,24 @@ export const settings = {
     read: integer(1, 64),
     describe: 'Deletion jobs that a process works on at the same time.',
   } as Setting<number>,
+  PUBLIC_URL: {
+    default: '',
+    read: origin,
+    describe:
+      'Where the service is reached from outside, as in `https://lethe.example.com`: for links, snippets and the check that a request comes from the dashboard. Empty: what each request says.',
+  } as Setting<string>,
+  REPLAY_URL: {
+    default: '',
+    read: origin,
+    describe:
+      'A second address of the service that recordings are played at, so that they never share an origin with the dashboard (set `PUBLIC_URL` too). Empty: a sealed frame of the same origin.',
+  } as Setting<string>,
+  WEBHOOK_PRIVATE_ADDRESSES: {
+    default: 'refuse',
+    read: oneOf('refuse', 'allow'),
+    describe:
+      'Whether webhooks may lead to private and loopback addresses, and by plain http; `refuse` or `allow`.',
+  } as Setting<'refuse' | 'allow'>,
   BACKUP_RETENTION_DAYS: {
     default: '30',
     read: integer(0, 36_500),

@@ -1,6 +1,8 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 
 export const openApiOptions: FastifyDynamicSwaggerOptions = {
+  // The dashboard's own API is for its pages.
+  hideUntagged: true,
   openapi: {
     openapi: '3.1.0',
     info: {

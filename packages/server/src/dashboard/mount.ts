@@ -10,9 +10,16 @@ import { memberRoutes } from '../members/routes.ts'
 import { signInRoutes } from '../members/sign-in-routes.ts'
 import { findProject } from '../projects/store.ts'
 import type { Db } from '../sql.ts'
+import { webhookRoutes } from '../webhooks/routes.ts'
 import { access, type Operation } from './access.ts'
 import type { DashboardContext } from './context.ts'
+import { deletionRoutes } from './deletion-routes.ts'
+import { keyRoutes } from './key-routes.ts'
 import { refuseForeignOrigin } from './origin.ts'
+import { personRoutes } from './person-routes.ts'
+import { projectRoutes } from './project-routes.ts'
+import { sessionRoutes } from './session-routes.ts'
+import { systemRoutes } from './system-routes.ts'
 
 /** The dashboard's own API: who is asking, from where, and whether they may, before anything else. */
 export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = async (
@@ -40,6 +47,13 @@ export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = asyn
   linkRoutes(app, context)
   accountRoutes(app, context)
   memberRoutes(app, context)
+  projectRoutes(app, context)
+  keyRoutes(app, context)
+  personRoutes(app, context)
+  deletionRoutes(app, context)
+  sessionRoutes(app, context)
+  webhookRoutes(app, context)
+  systemRoutes(app, context)
 }
 
 function operationOf(schema: unknown): Operation {

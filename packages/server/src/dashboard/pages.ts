@@ -1,0 +1,193 @@
+import { hash, randomBytes } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { replayPath, replayPolicy } from '@lethe/contract/dashboard-replay.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+
+/** The files of the dashboard as its build made them, in memory: they are few and small. */
+export type Pages = ReadonlyMap<string, PageFile>
+
+interface PageFile {
+  bytes: Buffer
+  type: string
+  etag: string
+  /** Made when first asked for; undefined for what is compressed by itself. */
+  gzipped: (() => Promise<Buffer>) | undefined
+}
+
+const compress = promisify(gzip)
+
+const typeOf: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.json': 'application/json; charset=utf-8',
+  '.webmanifest': 'application/manifest+json',
+  '.txt': 'text/plain; charset=utf-8',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
+}
+
+/** Reads the build of the dashboard; undefined where there is none. */
+export async function readPages(folder: string): Promise<Pages | undefined> {
+  const names = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return []
+      throw error
+    },
+  )
+  const files = await Promise.all(
+    names
+      .filter((entry) => entry.isFile() && extname(entry.name) in typeOf)
+      .map(async (entry) => {
+        const path = join(entry.parentPath, entry.name)
+        return [path.slice(folder.length), pageFile(path, await readFile(path))] as const
+      }),
+  )
+  const pages = new Map(files)
+  return pages.has('/index.html') ? pages : undefined
+}
+
+function pageFile(path: string, bytes: Buffer): PageFile {
+  const extension = extname(path)
+  const isText = !/^\.(?:png|ico|woff2)$/.test(extension)
+  let gzipping: Promise<Buffer> | undefined
+  return {
+    bytes,
+    type: typeOf[extension] as string,
+    etag: `"${hash('sha256', bytes, 'base64url').slice(0, 27)}"`,
+    gzipped: isText
+      ? () => {
+          gzipping ??= compress(bytes, { level: 9 })
+          return gzipping
+        }
+      : undefined,
+  }
+}
+
+export interface PageOptions {
+  pages: Pages | undefined
+  /** As in DashboardOptions. */
+  publicUrl: string
+  replayUrl: string
+}
+
+/** Serves the dashboard's files, each at its own path, and its pages. */
+export function pageRoutes(app: FastifyInstance, options: PageOptions): void {
+  const { pages } = options
+  const get = (url: string, answer: (request: FastifyRequest, reply: FastifyReply) => unknown) =>
+    app.get(url, { schema: { hide: true } }, async (request, reply) => answer(request, reply))
+
+  get('/', (request, reply) => sendPage(request, reply, options))
+  if (!pages) return
+  get(replayPath, (_request, reply) => sendReplayFrame(reply, options))
+  for (const [path, file] of pages) {
+    if (path.endsWith('.html')) continue
+    const isHashed = path.startsWith('/assets/')
+    get(path, (request, reply) => {
+      reply.header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
+      return sendFile(request, reply, file)
+    })
+  }
+}
+
+/** What is answered by something else, or by nobody: none of it is a page of the dashboard. */
+const notPages =
+  /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|\.well-known)(?:[/?]|$)/
+
+/**
+ * Whether a request that met no route is somebody's browser at a page of the dashboard: those are
+ * told apart in the browser and are all the same file here.
+ */
+export function isForPage({ method, headers, raw }: FastifyRequest): boolean {
+  return (
+    (method === 'GET' || method === 'HEAD') &&
+    !notPages.test(raw.url ?? '') &&
+    (headers.accept ?? '').includes('text/html')
+  )
+}
+
+export function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { pages, replayUrl }: PageOptions,
+): Promise<FastifyReply> | FastifyReply {
+  const index = pages?.get('/index.html')
+  reply.headers({
+    'cache-control': 'no-cache',
+    'content-security-policy': pagePolicy(replayUrl),
+    'cross-origin-opener-policy': 'same-origin',
+    'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+    'x-frame-options': 'DENY',
+  })
+  if (index) return sendFile(request, reply, index)
+  return reply.code(503).type('text/html; charset=utf-8').send(notBuilt)
+}
+
+/** Nothing inline, nothing from elsewhere, and no page of somebody else's around it. */
+function pagePolicy(replayUrl: string): string {
+  const frames = URL.canParse(replayUrl) ? new URL(replayUrl).origin : "'self'"
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    `frame-src ${frames}`,
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
+
+function sendReplayFrame(reply: FastifyReply, { pages, publicUrl }: PageOptions): FastifyReply {
+  const nonce = randomBytes(16).toString('base64')
+  const html = pages?.get('/replay.html')?.bytes.toString() ?? ''
+  const ancestors = publicUrl === '' ? "'self'" : `'self' ${publicUrl}`
+  return reply
+    .headers({
+      'cache-control': 'no-store',
+      'content-security-policy': replayPolicy(nonce, ancestors),
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      // Names in a recording are not even looked up.
+      'x-dns-prefetch-control': 'off',
+    })
+    .type('text/html; charset=utf-8')
+    .send(html.replaceAll(/<(script|link)\b/g, `<$1 nonce="${nonce}"`))
+}
+
+async function sendFile(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { bytes, type, etag, gzipped }: PageFile,
+): Promise<FastifyReply> {
+  reply.headers({
+    etag,
+    vary: 'accept-encoding',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+  })
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+  reply.type(type)
+  if (!gzipped || !/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) {
+    return reply.send(bytes)
+  }
+  return reply.header('content-encoding', 'gzip').send(await gzipped())
+}
+
+const notBuilt = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Lethe</title></head>
+<body>
+<h1>The dashboard is not built yet</h1>
+<p>The API works. To have the dashboard too, run <code>npm run build -w packages/dashboard</code>
+in the folder of Lethe and start it again.</p>
+</body>
+</html>
+`

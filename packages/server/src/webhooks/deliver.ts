@@ -1,0 +1,134 @@
+import { Webhook } from 'standardwebhooks'
+import type { Log } from '../log.ts'
+import { repeat } from '../repeat.ts'
+import type { Db } from '../sql.ts'
+import { webhookSecret } from './secret.ts'
+import { type SendOptions, type SendResult, send } from './send.ts'
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  type DeliveryResult,
+  deleteOldDeliveries,
+  disableWebhook,
+  endAttempt,
+} from './store.ts'
+
+export interface DeliveryOptions {
+  db: Db
+  log: Log
+  /** What the webhooks' secrets are derived from. */
+  secret: Buffer
+  allowPrivate: boolean
+  version: string
+  /** How often it is looked for deliveries that are due. */
+  pollSeconds?: number
+  timeoutSeconds?: number
+}
+
+/** Between one attempt and the next: eight attempts within 24 hours, as Standard Webhooks advises. */
+export const retrySeconds = [5, 300, 1_800, 7_200, 18_000, 36_000, 22_000] as const
+
+const deliveriesAtOnce = 20
+
+/** An attempt takes the time-out at most; after this another process makes it again. */
+const leaseSeconds = 60
+
+/** For how long the delivery log says what was sent. */
+const keptDays = 30
+const deletedAPart = 1_000
+const pruneSeconds = 3_600
+
+/** Delivers events until it is stopped. Any number of processes may do so at once. */
+export function startDeliveries(options: DeliveryOptions): { stop(): Promise<void> } {
+  const { db, log, pollSeconds = 1 } = options
+  const running = new Set<Promise<void>>()
+
+  async function claimAndStart(): Promise<void> {
+    const free = deliveriesAtOnce - running.size
+    if (free === 0) return
+    for (const delivery of await claimDeliveries(db.sql, free, leaseSeconds)) {
+      const attempt = deliver(options, delivery)
+        .catch((error) => log.fault('webhooks.attempt', error, { projectId: delivery.projectId }))
+        .finally(() => running.delete(attempt))
+      running.add(attempt)
+    }
+  }
+
+  async function prune(): Promise<void> {
+    while ((await deleteOldDeliveries(db.sql, keptDays, deletedAPart)) === deletedAPart);
+  }
+
+  const stopClaiming = repeat('webhooks.claim', pollSeconds, claimAndStart, log)
+  const stopPruning = repeat('webhooks.prune', pruneSeconds, prune, log)
+  return {
+    async stop() {
+      await Promise.all([stopClaiming(), stopPruning()])
+      await Promise.all(running)
+    },
+  }
+}
+
+async function deliver(options: DeliveryOptions, delivery: ClaimedDelivery): Promise<void> {
+  const { db, log, allowPrivate, timeoutSeconds = 15 } = options
+  const { projectId, webhookId, attempts } = delivery
+  const sent = delivery.isEnabled
+    ? await sendDelivery(options, delivery, { allowPrivate, timeoutSeconds })
+    : { status: null, errorCode: 'webhook_disabled' }
+  const result = resultOf(delivery, sent)
+  if (sent.status === 410) await disableWebhook(db.sql, projectId, webhookId)
+  await endAttempt(db.sql, delivery, result)
+  const { isDelivered, errorCode } = result
+  log.event(isDelivered ? 'debug' : 'warn', 'webhooks.attempt', {
+    projectId,
+    attempt: attempts,
+    ...(sent.status !== null && { status: sent.status }),
+    ...(errorCode !== null && { code: errorCode }),
+  })
+}
+
+function sendDelivery(
+  { secret, version }: DeliveryOptions,
+  delivery: ClaimedDelivery,
+  sendOptions: SendOptions,
+): Promise<SendResult> {
+  const { projectId, webhookId, id, event, createdAt, job } = delivery
+  const body = JSON.stringify({
+    type: event,
+    timestamp: createdAt,
+    data: job === null ? {} : { projectId: String(projectId), job },
+  })
+  const now = new Date()
+  const versions = [delivery.secretVersion]
+  if (delivery.isOldSecretValid) versions.push(delivery.secretVersion - 1)
+  const signatures = versions.map((version) =>
+    new Webhook(webhookSecret(secret, { projectId, webhookId, version })).sign(id, now, body),
+  )
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': `Lethe/${version}`,
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(now.getTime() / 1_000)),
+    'webhook-signature': signatures.join(' '),
+  }
+  return send(new URL(delivery.url), headers, body, sendOptions)
+}
+
+function resultOf({ attempts, isEnabled }: ClaimedDelivery, sent: SendResult | Refused) {
+  const { status } = sent
+  const isDelivered = status !== null && status >= 200 && status < 300
+  // 410 says that the receiver is there no more.
+  const isFinal = isDelivered || status === 410 || !isEnabled
+  const pause = retrySeconds[attempts - 1]
+  const result: DeliveryResult = {
+    isDelivered,
+    status,
+    errorCode: isDelivered ? null : (sent.errorCode ?? 'bad_status'),
+    retrySeconds: isFinal || pause === undefined ? null : pause * (0.9 + Math.random() / 10),
+  }
+  return result
+}
+
+interface Refused {
+  status: null
+  errorCode: string
+}

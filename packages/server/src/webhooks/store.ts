@@ -1,0 +1,240 @@
+import type { Webhook, WebhookDelivery, WebhookEvent } from '@lethe/contract/dashboard-webhooks.ts'
+import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import { fragment, type Sql } from '../sql.ts'
+
+const webhookColumns = fragment`
+  w.id, w.url, w.events, w.is_enabled as "isEnabled", w.created_at as "createdAt",
+  last.created_at as "lastDeliveryAt", last.state as "lastDeliveryState"`
+
+const lastDelivery = fragment`
+  left join lateral (
+    select d.created_at, d.state
+    from webhook_deliveries d
+    where d.project_id = w.project_id and d.webhook_id = w.id
+    order by d.created_at desc, d.id desc
+    limit 1
+  ) last on true`
+
+/** In the order in which they were made. */
+export function listWebhooks(sql: Sql, projectId: number): Promise<Webhook[]> {
+  return sql<Webhook>`
+    select ${webhookColumns}
+    from webhooks w ${lastDelivery}
+    where w.project_id = ${projectId}
+    order by w.created_at, w.id`
+}
+
+export async function findWebhook(
+  sql: Sql,
+  projectId: number,
+  id: string,
+): Promise<Webhook | undefined> {
+  const [webhook] = await sql<Webhook>`
+    select ${webhookColumns}
+    from webhooks w ${lastDelivery}
+    where w.project_id = ${projectId} and w.id = ${id}`
+  return webhook
+}
+
+export async function insertWebhook(
+  sql: Sql,
+  projectId: number,
+  { url, events }: { url: string; events: readonly WebhookEvent[] },
+): Promise<string> {
+  const [row] = await sql<{ id: string }>`
+    insert into webhooks (project_id, url, events)
+    values (${projectId}, ${url}, ${events}::text[])
+    returning id`
+  return (row as { id: string }).id
+}
+
+export async function updateWebhook(
+  sql: Sql,
+  projectId: number,
+  id: string,
+  { url, events, isEnabled }: Pick<Webhook, 'url' | 'events' | 'isEnabled'>,
+): Promise<void> {
+  await sql`
+    update webhooks set url = ${url}, events = ${events}::text[], is_enabled = ${isEnabled}
+    where project_id = ${projectId} and id = ${id}`
+}
+
+export async function deleteWebhook(sql: Sql, projectId: number, id: string): Promise<void> {
+  await sql`delete from webhooks where project_id = ${projectId} and id = ${id}`
+}
+
+/** Goes on to the next secret; the one before signs too for `overlapHours`. Answers its number. */
+export async function advanceSecret(
+  sql: Sql,
+  projectId: number,
+  id: string,
+  overlapHours: number,
+): Promise<number> {
+  const [row] = await sql<{ version: number }>`
+    update webhooks
+    set secret_version = secret_version + 1,
+        old_secret_until = app_now() + ${overlapHours} * interval '1 hour'
+    where project_id = ${projectId} and id = ${id}
+    returning secret_version as version`
+  return (row as { version: number }).version
+}
+
+const deliveryColumns = fragment`
+  id, event, job_id as "jobId", created_at as "createdAt", state, attempts,
+  next_attempt_at as "nextAttemptAt", ended_at as "endedAt", last_status as "lastStatus",
+  last_error_code as "lastErrorCode"`
+
+/** Where a page of deliveries begins: right after this one. */
+export interface DeliveryPosition {
+  createdAt: string
+  id: string
+}
+
+/** Newest first. */
+export function listDeliveries(
+  sql: Sql,
+  projectId: number,
+  webhookId: string,
+  after: DeliveryPosition | null,
+  limit: number,
+): Promise<WebhookDelivery[]> {
+  return sql<WebhookDelivery>`
+    select ${deliveryColumns}
+    from webhook_deliveries
+    where project_id = ${projectId} and webhook_id = ${webhookId}
+      and (created_at, id) < (
+        coalesce(${after?.createdAt ?? null}::timestamptz, 'infinity'),
+        coalesce(${after?.id ?? null}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+    order by created_at desc, id desc
+    limit ${limit}`
+}
+
+export async function insertTestDelivery(
+  sql: Sql,
+  projectId: number,
+  webhookId: string,
+): Promise<WebhookDelivery> {
+  const [delivery] = await sql<WebhookDelivery>`
+    insert into webhook_deliveries (project_id, webhook_id, event)
+    values (${projectId}, ${webhookId}, 'webhook.test')
+    returning ${deliveryColumns}`
+  return delivery as WebhookDelivery
+}
+
+/** Begins a delivery anew, under its id; one that is on its way right now is sent once more. */
+export async function resendDelivery(
+  sql: Sql,
+  projectId: number,
+  webhookId: string,
+  id: string,
+): Promise<WebhookDelivery | undefined> {
+  const [delivery] = await sql<WebhookDelivery>`
+    update webhook_deliveries
+    set state = 'pending', attempts = 0, next_attempt_at = app_now(), ended_at = null,
+        lease_token = null, lease_until = null
+    where project_id = ${projectId} and webhook_id = ${webhookId} and id = ${id}
+    returning ${deliveryColumns}`
+  return delivery
+}
+
+/** A delivery in the hands of one process, for as long as it holds the lease of this token. */
+export interface ClaimedDelivery {
+  projectId: number
+  id: string
+  event: WebhookDelivery['event']
+  createdAt: string
+  attempts: number
+  leaseToken: string
+  webhookId: string
+  url: string
+  isEnabled: boolean
+  secretVersion: number
+  isOldSecretValid: boolean
+  /** null for a test. */
+  job: DeletionJob | null
+}
+
+/**
+ * Takes the deliveries that are due longest, of any project, at most `limit`. The attempt is
+ * counted here; one whose process goes away is made again when its lease has ended.
+ */
+export function claimDeliveries(
+  sql: Sql,
+  limit: number,
+  leaseSeconds: number,
+): Promise<ClaimedDelivery[]> {
+  return sql<ClaimedDelivery>`
+    with due as (
+      select project_id, id
+      from webhook_deliveries
+      where state = 'pending' and next_attempt_at <= (select app_now())
+        and (lease_until is null or lease_until <= (select app_now()))
+      order by next_attempt_at
+      limit ${limit}
+      for update skip locked
+    ), claimed as (
+      update webhook_deliveries d
+      set attempts = attempts + 1, lease_token = gen_random_uuid(),
+          lease_until = app_now() + ${leaseSeconds} * interval '1 second'
+      from due
+      where d.project_id = due.project_id and d.id = due.id
+      returning d.*
+    )
+    select c.project_id as "projectId", c.id, c.event, c.created_at as "createdAt", c.attempts,
+      c.lease_token as "leaseToken", c.webhook_id as "webhookId", w.url,
+      w.is_enabled as "isEnabled", w.secret_version as "secretVersion",
+      coalesce(w.old_secret_until > app_now(), false) as "isOldSecretValid",
+      case when j.id is not null then json_build_object(
+        'id', j.id, 'externalId', j.external_id, 'keepRecordings', j.keep_recordings,
+        'status', j.status, 'createdAt', instant_text(j.created_at),
+        'startedAt', instant_text(j.started_at), 'completedAt', instant_text(j.completed_at))
+      end as job
+    from claimed c
+    join webhooks w on w.project_id = c.project_id and w.id = c.webhook_id
+    left join deletion_jobs j on j.project_id = c.project_id and j.id = c.job_id`
+}
+
+/** How an attempt went: `retrySeconds` until the next one, null where there is none. */
+export interface DeliveryResult {
+  isDelivered: boolean
+  status: number | null
+  errorCode: string | null
+  retrySeconds: number | null
+}
+
+/** Notes how an attempt went, unless its lease was lost. */
+export async function endAttempt(
+  sql: Sql,
+  { projectId, id, leaseToken }: ClaimedDelivery,
+  { isDelivered, status, errorCode, retrySeconds }: DeliveryResult,
+): Promise<void> {
+  const state = isDelivered ? 'delivered' : retrySeconds === null ? 'failed' : 'pending'
+  await sql`
+    update webhook_deliveries
+    set state = ${state}, lease_token = null, lease_until = null,
+        last_status = ${status}::integer, last_error_code = ${errorCode}::text,
+        next_attempt_at = app_now() + ${retrySeconds}::float8 * interval '1 second',
+        ended_at = case when ${state}::text = 'pending' then null else app_now() end
+    where project_id = ${projectId} and id = ${id} and lease_token = ${leaseToken}`
+}
+
+/** The receiver said that it is there no more (410): nothing is sent to it until it is enabled. */
+export async function disableWebhook(sql: Sql, projectId: number, id: string): Promise<void> {
+  await sql`update webhooks set is_enabled = false where project_id = ${projectId} and id = ${id}`
+}
+
+/** Deletes a part of the deliveries that ended longer ago than `days`; answers how many. */
+export async function deleteOldDeliveries(sql: Sql, days: number, limit: number): Promise<number> {
+  const deleted = await sql`
+    with old as (
+      select project_id, id
+      from webhook_deliveries
+      where state <> 'pending' and ended_at < app_now() - ${days} * interval '1 day'
+      limit ${limit}
+    )
+    delete from webhook_deliveries d
+    using old
+    where d.project_id = old.project_id and d.id = old.id
+    returning d.id`
+  return deleted.length
+}
