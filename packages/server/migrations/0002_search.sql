@@ -231,21 +231,27 @@ end $$;
 -- Gives up to `part` rows of the project's tail their segment and answers how many it was. Another
 -- process that is at this project, and rows another transaction holds, are passed over.
 create function search_index_part(
-  in_project_id integer, segment_persons integer, part integer, longest_text integer
+  in_project_id integer, least_segment_persons integer, part integer, longest_text integer
 ) returns integer language plpgsql
   set enable_seqscan = off
+  set enable_sort = off
+  set jit = off
   set plan_cache_mode = force_generic_plan
 as $$
 declare
   newest search_segments;
-  given integer;
+  -- A large project has large segments, so that there are never very many of them.
+  segment_persons constant integer := greatest(least_segment_persons, (
+    select sum(s.persons) / 32 from search_segments s where s.project_id = in_project_id));
+  ids bigint[];
 begin
   if not pg_try_advisory_xact_lock(1279610952, in_project_id) then
     return 0;
   end if;
   select * into newest from search_segments s
   where s.project_id = in_project_id order by s.first_id desc limit 1;
-  if newest.persons >= segment_persons or newest.segment is null then
+  if newest.segment is null or newest.persons >= segment_persons then
+    perform search_merge_segments(in_project_id, segment_persons);
     insert into search_segments (project_id, segment, first_id, last_id)
     values (
       in_project_id, coalesce(newest.segment, 0) + 1,
@@ -253,33 +259,82 @@ begin
     returning * into newest;
   end if;
 
-  with tail as (
+  -- First those above all that are indexed: below them the index of the tail is full of rows that
+  -- have left it, until the next vacuum. Then those that came late or were changed.
+  part := least(part, segment_persons - newest.persons);
+  ids := array(
     select s.person_id from person_search s
-    where s.project_id = in_project_id and coalesce(s.segment, 0) = 0 and s.segment is null
-    order by s.person_id
-    limit least(part, segment_persons - newest.persons)
-    for no key update skip locked
-  ), placed as (
+    where s.project_id = in_project_id and s.person_id > newest.last_id
+      and coalesce(s.segment, 0) = 0 and s.segment is null
+    order by s.person_id limit part for no key update skip locked);
+  if cardinality(ids) < part then
+    ids := ids || array(
+      select s.person_id from person_search s
+      where s.project_id = in_project_id and s.person_id <= newest.last_id
+        and coalesce(s.segment, 0) = 0 and s.segment is null
+      order by s.person_id limit part - cardinality(ids) for no key update skip locked);
+  end if;
+
+  with placed as (
     update person_search s
     set segment = case when length(s.text) > longest_text then 0 else (
       select c.segment from search_segments c
       where c.project_id = in_project_id and c.first_id <= s.person_id
       order by c.first_id desc limit 1) end
-    from tail
-    where s.project_id = in_project_id and s.person_id = tail.person_id
+    where s.project_id = in_project_id and s.person_id = any (ids)
     returning s.person_id, s.segment
-  ), counted as (
-    update search_segments s
-    set persons = s.persons + p.persons, last_id = greatest(s.last_id, p.last_id)
-    from (
-      select p.segment, count(*)::integer as persons, max(p.person_id) as last_id
-      from placed p group by p.segment) p
-    where s.project_id = in_project_id and s.segment = p.segment
   )
-  select count(*) into given from placed;
+  update search_segments s
+  set persons = s.persons + p.persons, last_id = greatest(s.last_id, p.last_id)
+  from (
+    select p.segment, count(*)::integer as persons, max(p.person_id) as last_id
+    from placed p group by p.segment) p
+  where s.project_id = in_project_id and s.segment = p.segment;
 
-  perform gin_clean_pending_list('person_search_grams');
-  return given;
+  -- Where another role than ours has made the index, autovacuum does this.
+  if pg_has_role((
+    select c.relowner from pg_class c where c.oid = 'person_search_grams'::regclass), 'usage') then
+    perform gin_clean_pending_list('person_search_grams');
+  end if;
+  return cardinality(ids);
+end $$;
+
+-- Joins a segment that has lost most of its persons with the one before it, so that a project where
+-- persons come and go for years does not end up with thousands of nearly empty segments. Looks at a
+-- few segments only; it is called once for every new one.
+create function search_merge_segments(in_project_id integer, segment_persons integer)
+returns void language plpgsql
+  set enable_seqscan = off
+as $$
+declare
+  looked_at constant integer := 3;
+  pair record;
+begin
+  for pair in
+    select s.older, s.segment, s.first_id, s.next_id, (
+      select count(*) from person_search p
+      where p.project_id = in_project_id
+        and p.person_id >= s.older_first_id and p.person_id < s.next_id) as persons
+    from (
+      select g.segment, g.first_id,
+             lag(g.segment) over by_id as older, lag(g.first_id) over by_id as older_first_id,
+             lead(g.first_id) over by_id as next_id
+      from search_segments g where g.project_id = in_project_id
+      window by_id as (order by g.first_id)) s
+    where s.older is not null and s.next_id is not null
+    order by random() limit looked_at
+  loop
+    if pair.persons < segment_persons / 2 then
+      update person_search p set segment = null
+      where p.project_id = in_project_id and p.person_id >= pair.first_id
+        and p.person_id < pair.next_id and p.segment = pair.segment;
+      delete from search_segments g
+      where g.project_id = in_project_id and g.segment = pair.segment;
+      update search_segments g set persons = pair.persons
+      where g.project_id = in_project_id and g.segment = pair.older;
+      return;
+    end if;
+  end loop;
 end $$;
 
 -- Estimates the shares of grams anew when the project has a quarter more segments than at the
@@ -288,10 +343,11 @@ create function search_estimate_shares(in_project_id integer, rows integer) retu
   language plpgsql
   set enable_seqscan = off
   set jit = off
+  set max_parallel_workers_per_gather = 0
 as $$
 declare
   run constant integer := 20;
-  -- Who needs the index for a longer text has few persons; the others need no help from it.
+  -- Texts as long as this are few, and would take long to cut up.
   longest_text constant integer := 1000;
   newest integer;
   begins bigint[];
@@ -314,10 +370,11 @@ begin
       select greatest(g.first_id, (
                select min(p.person_id) from person_search p
                where p.project_id = in_project_id)) as first_id,
-             g.last_id
+             g.last_id,
+             rows::real / run * g.persons / sum(g.persons) over () as runs
       from search_segments g
       where g.project_id = in_project_id order by random() limit rows / run) s
-    cross join generate_series(1, greatest(1, rows / run / newest)));
+    cross join generate_series(1, greatest(1, s.runs::integer)));
 
   delete from search_shares s where s.project_id = in_project_id;
   insert into search_shares (project_id, gram, share)

@@ -8,7 +8,6 @@ import type { PersonRow } from './store.ts'
  *
  * Exact for every text, as of the moment the statement began; how fast is the matter of the
  * database functions in migrations/0002_search.sql, where the last two numbers are explained.
- * A term that folds to nothing finds everybody.
  */
 export function searchPersons(
   sql: Sql,
