@@ -36,7 +36,7 @@ export interface TestErasure {
 export const test = base.extend<{ erasure: TestErasure }>({
   erasure: async ({ db, address }, use) => {
     await migrate(address, 'keys')
-    await setClock(address, 'real')
+    await (await openClock(address)).close()
     await emptyDatabase(db)
     const folder = await mkdtemp(join(tmpdir(), 'lethe-blobs-'))
     const blobs = await openFolder(folder)
@@ -69,18 +69,37 @@ async function emptyDatabase(db: Db): Promise<void> {
       deletion_jobs, deletion_attempts, receipts, receipt_chains, signing_keys cascade`
 }
 
-/** Moves the only clock of the server: to an instant, at which it stands, or back to `real`. */
-export async function setClock(address: DbAddress, to: 'real' | Date): Promise<void> {
-  const body =
-    to === 'real'
-      ? `date_trunc('milliseconds', clock_timestamp())`
-      : `timestamptz '${to.toISOString()}'`
-  const { client, end } = await connectOne(address)
-  await client.query(
-    `create or replace function app_now() returns timestamptz language sql volatile return ${body}`,
-  )
-  await end()
+export interface TestClock {
+  now(): Date
+  /** Moves the only clock of the server ahead. Where it was real before, it stands from then on. */
+  forward(seconds: number): Promise<void>
+  close(): Promise<void>
 }
+
+/** Stops the clock of a database, at first at the present moment; `close` lets it run again. */
+export async function openClock(address: DbAddress): Promise<TestClock> {
+  const { client, end } = await connectOne(address)
+  const set = (body: string) =>
+    client.query(
+      `create or replace function app_now() returns timestamptz language sql volatile return ${body}`,
+    )
+  let now = new Date()
+  const stand = () => set(`timestamptz '${now.toISOString()}'`)
+  await stand()
+  return {
+    now: () => now,
+    async forward(seconds) {
+      now = new Date(now.getTime() + seconds * 1_000)
+      await stand()
+    },
+    async close() {
+      await set(realClock)
+      await end()
+    },
+  }
+}
+
+const realClock = "date_trunc('milliseconds', clock_timestamp())"
 
 export interface Recorded {
   externalId: string

@@ -9,7 +9,7 @@ import {
   LeaseLost,
   type RetryDelays,
 } from './attempts.ts'
-import { type Effects, holdLease, type Lease } from './lease.ts'
+import { type Effects, holdLease, type Lease, type LeasePace } from './lease.ts'
 import type { ErasureMetrics } from './metrics.ts'
 import type { Signer } from './receipts.ts'
 import { ErasureFault, stepsFor } from './steps.ts'
@@ -21,6 +21,7 @@ export interface AttemptOptions extends Effects {
   signer: Signer
   retryDelaysSeconds: RetryDelays
   backupRetentionDays: number
+  leasePace?: LeasePace
 }
 
 export type AttemptOutcome = 'completed' | 'failed' | 'lost' | 'handed_back'
@@ -48,7 +49,7 @@ export async function runAttempt(
   sentAt: number,
   stopping?: AbortSignal,
 ): Promise<AttemptOutcome> {
-  const lease = holdLease(options, job, sentAt, stopping)
+  const lease = holdLease(options, job, sentAt, stopping, options.leasePace)
   const fields = { projectId: job.projectId, jobId: job.id, attempt: job.attempt }
   let outcome: AttemptOutcome
   try {

@@ -314,3 +314,8 @@ export async function readBacklog(
     where status in ('pending', 'running')`
   return backlog as NonNullable<typeof backlog>
 }
+
+/** Says that a worker is there, for the dashboard. */
+export async function noteWorker(sql: Sql): Promise<void> {
+  await sql`update worker_seen set at = app_now()`
+}

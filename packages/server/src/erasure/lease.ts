@@ -23,13 +23,15 @@ export interface Lease {
   end(): void
 }
 
-const renewSeconds = 10
+export interface LeasePace {
+  renewSeconds: number
+  /** How often progress is noted, so that it can be watched. */
+  noteSeconds: number
+  /** An attempt in which nothing took place for so long hangs, and has to lose its lease. */
+  hungSeconds: number
+}
 
-/** How often progress is noted, so that it can be watched. */
-const noteSeconds = 2
-
-/** An attempt in which nothing took place for so long hangs, and has to lose its lease. */
-const hungSeconds = 60
+const paceDefault: LeasePace = { renewSeconds: 10, noteSeconds: 2, hungSeconds: 60 }
 
 /**
  * Keeps the lease of an attempt as long as it moves on. `sentAt` is when the claim was sent, on the
@@ -41,6 +43,7 @@ export function holdLease(
   job: ClaimedJob,
   sentAt: number,
   stopping: AbortSignal | undefined,
+  { renewSeconds, noteSeconds, hungSeconds }: LeasePace = paceDefault,
 ): Lease {
   const controller = new AbortController()
   const { signal } = controller
@@ -124,6 +127,7 @@ function guard({ db, keySql, blobs }: Effects, guard: Guard): Effects {
       ...db,
       sql: guardSql(db.sql, guard),
       short: guardSql(db.short, guard),
+      write: guardSql(db.write, guard),
       async begin(work) {
         guard.check()
         return db.begin((tx) => work(guardSql(tx, guard)))

@@ -1,7 +1,7 @@
 import { repeat } from '../repeat.ts'
 import type { DbOptions } from '../sql.ts'
 import { type AttemptOptions, runAttempt, Stopping } from './attempt.ts'
-import { claimJobs, jobsChannel, readBacklog, reapLostAttempts } from './attempts.ts'
+import { claimJobs, jobsChannel, noteWorker, readBacklog, reapLostAttempts } from './attempts.ts'
 import { listen } from './listener.ts'
 
 export interface WorkerOptions extends AttemptOptions {
@@ -9,6 +9,9 @@ export interface WorkerOptions extends AttemptOptions {
   jobsAtOnce: number
   /** Where to listen for new jobs; without it they are found by looking. */
   connection?: DbOptions['connection']
+  /** New jobs are heard of at once; looking finds those that were not, and those that are due. */
+  pollSeconds?: number
+  reapSeconds?: number
 }
 
 export interface Worker {
@@ -16,10 +19,9 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-/** New jobs are heard of at once; this finds those that were not, and those whose time has come. */
-const pollSeconds = 1
+const pollSecondsDefault = 1
 
-const reapSeconds = 5
+const reapSecondsDefault = 5
 
 /** After a fault of the database, before it is asked again. */
 const faultPauseSeconds = 1
@@ -27,6 +29,7 @@ const faultPauseSeconds = 1
 /** Claims jobs and works on them until it is stopped. Any number of workers may run at once. */
 export function startWorker(options: WorkerOptions): Worker {
   const { db, log, metrics, retryDelaysSeconds, connection } = options
+  const { pollSeconds = pollSecondsDefault, reapSeconds = reapSecondsDefault } = options
   const stopping = new AbortController()
   const { wake, sleep } = alarm()
   const running = new Set<Promise<void>>()
@@ -72,6 +75,7 @@ export function startWorker(options: WorkerOptions): Worker {
       log.event('warn', 'worker.reaped', { count: lost })
     }
     metrics.observeBacklog(await readBacklog(db.sql))
+    await noteWorker(db.sql)
   }
 
   const working = work()
