@@ -47,6 +47,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   let held: eventWithTime[] = []
   let snapshot: Snapshot | undefined
   let stopRrweb: (() => void) | undefined
+  let wanted = false
   let open = false
   let ended = false
   let faults = 0
@@ -89,7 +90,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     })
   }
   const pause = () => {
-    open = false
+    open = wanted = false
     snapshot?.cancel()
     snapshot = undefined
     writer.clear()
@@ -97,10 +98,16 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
   const resume = () => {
     if (ended) return
+    wanted = true
+    // Half a page says nothing of how big it is, and rrweb would wait for all of it anyway.
+    if (document.readyState === 'loading') {
+      document.addEventListener('DOMContentLoaded', () => wanted && resume(), { once: true })
+      return
+    }
     const elements = document.getElementsByTagName('*').length
     if (elements > ELEMENTS_MAXIMUM) return end('page_too_big', { elements })
     pause()
-    open = true
+    open = wanted = true
     if (stopRrweb) record.takeFullSnapshot()
     else stopRrweb = record(rrwebOptions(masking, emit, snapshotWith, fault))
   }

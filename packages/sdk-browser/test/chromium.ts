@@ -1,0 +1,121 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { test as base, expect } from 'vitest'
+import { build } from '../build.ts'
+import { type LetheServer, startLetheServer } from './lethe-server.ts'
+
+/** A site of a customer's: its pages by path, on an origin of its own. */
+export interface Site {
+  url: string
+  set(path: string, html: string, headers?: Record<string, string>): void
+}
+
+/** `lethe` is the server; `site` the customer's; `context` a fresh browser profile's window. */
+export const test = base.extend<{
+  dist: string
+  browser: Browser
+  lethe: LetheServer
+  site: Site
+  context: BrowserContext
+  page: Page
+}>({
+  dist: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    async ({}, use) => {
+      const folder = await mkdtemp(join(tmpdir(), 'lethe-sdk-'))
+      await build(folder)
+      await use(folder)
+      await rm(folder, { recursive: true })
+    },
+    { scope: 'file' },
+  ],
+  browser: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    async ({}, use) => {
+      const browser = await launch()
+      await use(browser)
+      await browser.close()
+    },
+    { scope: 'file' },
+  ],
+  lethe: async ({ dist }, use) => {
+    const server = await startLetheServer(dist)
+    await use(server)
+    await server.stop()
+  },
+  site: async ({ lethe: _ }, use) => {
+    const { site, stop } = await startSite()
+    await use(site)
+    await stop()
+  },
+  context: async ({ browser }, use) => {
+    const context = await browser.newContext()
+    await use(context)
+    await context.close()
+  },
+  page: async ({ context }, use) => {
+    await use(await context.newPage())
+  },
+})
+
+export function launch() {
+  return chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    // Playwright keeps pages out of the bfcache, where real ones go.
+    ignoreDefaultArgs: ['--disable-back-forward-cache'],
+    args: [
+      ...['--no-sandbox', '--headless', '--disable-gpu', '--disable-quic', '--no-first-run'],
+      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    ],
+  })
+}
+
+async function startSite() {
+  const pages = new Map<string, { html: string; headers: Record<string, string> }>()
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? '', 'http://site').pathname
+    const page = pages.get(path)
+    const type = path.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8'
+    response.writeHead(page ? 200 : 404, { 'content-type': type, ...page?.headers })
+    response.end(page?.html)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const site: Site = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    set: (path, html, headers = {}) => pages.set(path, { html, headers }),
+  }
+  return {
+    site,
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+export const KEY = 'pk_test'
+
+/** A page with the SDK on it; `options` as the page would write them. */
+export function html(lethe: LetheServer, body: string, options = '{}') {
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Shop</title>
+    <script src="${lethe.url}/sdk/0.1.0/lethe.js"></script>
+    <script>lethe.init('${KEY}', ${options})</script></head><body>${body}</body></html>`
+}
+
+/** Waits for a state, and fails with what it saw last. */
+export async function until<T>(what: () => T | Promise<T>, seconds = 30): Promise<NonNullable<T>> {
+  let seen: T | undefined
+  await expect
+    .poll(async () => Boolean((seen = await what())), { timeout: seconds * 1000, interval: 50 })
+    .toBe(true)
+  return seen as NonNullable<T>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: events of many shapes
+export const isSnapshot = (event: any) => event.type === 2
+// biome-ignore lint/suspicious/noExplicitAny: events of many shapes
+export const says = (tag: string) => (event: any) => event.type === 5 && event.data.tag === tag
