@@ -1,0 +1,179 @@
+import {
+  changePassword,
+  endOtherSignIns,
+  listSignIns,
+  updateMe,
+} from '@lethe/contract/dashboard-members.ts'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { useAction } from '../api/action.ts'
+import { useMe } from '../api/me.ts'
+import { reading } from '../api/queries.ts'
+import { Button } from '../design/button.tsx'
+import { Tag } from '../design/chip.tsx'
+import { CheckboxField, TextField } from '../design/field.tsx'
+import { PageHead, Panel } from '../design/page.tsx'
+import { ErrorLine, ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Time } from '../design/time.tsx'
+import { say, sayFailed } from '../design/toast.tsx'
+import { browserText } from '../sessions/user-agent.ts'
+import { areShortcutsOn, switchShortcuts } from '../shell/theme.ts'
+import { PasswordField } from '../sign-in/link.tsx'
+import { SecondFactor } from './second-factor.tsx'
+
+export function Account() {
+  return (
+    <div className="mx-auto w-full max-w-[48rem] px-4 py-6 sm:px-8">
+      <PageHead title="Your account" />
+      <Name />
+      <Password />
+      <SecondFactor />
+      <SignIns />
+      <Keyboard />
+    </div>
+  )
+}
+
+function Name() {
+  const { member } = useMe()
+  const [name, setName] = useState(member?.name ?? '')
+  const saving = useAction(updateMe, () => say('Your name was saved'))
+  return (
+    <Panel title="Name" description={member?.email}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          saving.mutate({ body: { name } })
+        }}
+        className="grid max-w-md gap-4 border-t border-line px-5 py-4"
+      >
+        <TextField
+          label="Name"
+          autoComplete="name"
+          required
+          maxLength={200}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <ErrorLine error={saving.error} />
+        <Button type="submit" className="justify-self-start" isBusy={saving.isPending}>
+          Save
+        </Button>
+      </form>
+    </Panel>
+  )
+}
+
+function Password() {
+  const { member } = useMe()
+  const [currentPassword, setCurrent] = useState('')
+  const [newPassword, setNew] = useState('')
+  const changing = useAction(changePassword, () => {
+    say('Your password was changed', 'You are signed out everywhere else.')
+    setCurrent('')
+    setNew('')
+  })
+  return (
+    <Panel title="Password" description="With a new one you are signed out everywhere else.">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          changing.mutate({ body: { currentPassword, newPassword } })
+        }}
+        className="grid max-w-md gap-4 border-t border-line px-5 py-4"
+      >
+        <input
+          type="email"
+          autoComplete="username"
+          value={member?.email ?? ''}
+          readOnly
+          hidden
+          aria-label="E-mail"
+        />
+        <TextField
+          label="Present password"
+          type="password"
+          autoComplete="current-password"
+          required
+          value={currentPassword}
+          onChange={(event) => setCurrent(event.target.value)}
+        />
+        <PasswordField label="New password" value={newPassword} onChange={setNew} />
+        <ErrorLine error={changing.error} />
+        <Button type="submit" className="justify-self-start" isBusy={changing.isPending}>
+          Change the password
+        </Button>
+      </form>
+    </Panel>
+  )
+}
+
+function SignIns() {
+  const { data, error, refetch } = useQuery(reading(listSignIns, {}))
+  const ending = useAction(endOtherSignIns, () => say('You are signed out everywhere else'))
+  return (
+    <Panel
+      title="Where you are signed in"
+      actions={
+        data &&
+        data.signIns.length > 1 && (
+          <Button
+            isBusy={ending.isPending}
+            onClick={() =>
+              ending.mutate(
+                { body: {} },
+                { onError: (failure) => sayFailed('Nothing was ended', failure) },
+              )
+            }
+          >
+            Sign out everywhere else
+          </Button>
+        )
+      }
+    >
+      <div className="border-t border-line">
+        {data ? (
+          <ul>
+            {data.signIns.map((one) => (
+              <li
+                key={one.id}
+                className="flex flex-wrap items-center justify-between gap-x-4 gap-y-0.5 border-b border-line px-5 py-2.5 last:border-b-0"
+              >
+                <span className="flex items-center gap-2 font-medium">
+                  {browserText(one.userAgent)} {one.isCurrent && <Tag>here</Tag>}
+                </span>
+                <span className="text-sm text-muted tabular">
+                  {one.address && `${one.address} · `}
+                  <Time at={one.lastUsedAt} as="ago" />
+                </span>
+              </li>
+            ))}
+          </ul>
+        ) : error ? (
+          <ErrorPanel error={error} title="This could not be loaded" retry={() => refetch()} />
+        ) : (
+          <Skeletons rows={2} />
+        )}
+      </div>
+    </Panel>
+  )
+}
+
+function Keyboard() {
+  const [isOn, setOn] = useState(areShortcutsOn)
+  return (
+    <Panel title="Keyboard">
+      <div className="border-t border-line px-5 py-4">
+        <CheckboxField
+          label="Keys without a modifier"
+          hint="The slash goes to the search; space, arrows and letters drive the player. Switch them off if they get in the way of speech input. For this browser."
+          checked={isOn}
+          onChange={(event) => {
+            setOn(event.target.checked)
+            switchShortcuts(event.target.checked)
+          }}
+        />
+      </div>
+    </Panel>
+  )
+}

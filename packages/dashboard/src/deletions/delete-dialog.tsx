@@ -1,0 +1,265 @@
+import { previewDeletion, requestDeletions } from '@lethe/contract/dashboard-deletions.ts'
+import type { PersonSummary } from '@lethe/contract/dashboard-persons.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type ReactNode, useState } from 'react'
+import { type Body, send } from '../api/call.ts'
+import { useProjectId } from '../api/projects.ts'
+import { Button } from '../design/button.tsx'
+import { CopyButton } from '../design/copy.tsx'
+import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { RadioCard, TextField } from '../design/field.tsx'
+import { Icon } from '../design/icon.tsx'
+import { bytesText, counted } from '../design/number.ts'
+import { ErrorLine } from '../design/states.tsx'
+import { say } from '../design/toast.tsx'
+
+export type Deletable = Pick<PersonSummary, 'id' | 'externalId' | 'name' | 'email'>
+type Preview = Body<typeof previewDeletion>
+
+/** As many as one request may name. */
+const personsMaximum = 100
+
+/** Asks what shall go, and for a confirmation that cannot be given by accident. */
+export function DeleteDialog({
+  persons,
+  keepRecordings = false,
+  onClose,
+  onDone,
+}: {
+  persons: Deletable[]
+  /** What is chosen at first. */
+  keepRecordings?: boolean
+  onClose: () => void
+  onDone?: () => void
+}) {
+  const [first] = persons
+  return (
+    <Dialog
+      isOpen={first !== undefined}
+      onClose={onClose}
+      title={
+        persons.length > 1
+          ? `Delete ${counted(persons.length, 'person', 'persons')}?`
+          : `Delete ${first?.name ?? first?.email ?? first?.externalId}?`
+      }
+    >
+      {first && (
+        <DeleteForm
+          key={first.id}
+          persons={persons}
+          first={first}
+          keepsAtFirst={keepRecordings}
+          onClose={onClose}
+          onDone={onDone}
+        />
+      )}
+    </Dialog>
+  )
+}
+
+function DeleteForm({
+  persons,
+  first,
+  keepsAtFirst,
+  onClose,
+  onDone,
+}: {
+  persons: Deletable[]
+  first: Deletable
+  keepsAtFirst: boolean
+  onClose: () => void
+  onDone: (() => void) | undefined
+}) {
+  const [keepRecordings, setKeep] = useState(keepsAtFirst)
+  const [typed, setTyped] = useState('')
+  const preview = usePreview(persons)
+  const requesting = useRequest(persons, keepRecordings, () => {
+    onDone?.()
+    onClose()
+  })
+  const isOne = persons.length === 1
+  const phrase = isOne ? first.externalId : `delete ${persons.length} persons`
+  const isConfirmed = typed === phrase
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isConfirmed) requesting.mutate()
+      }}
+      className="grid gap-4"
+    >
+      <fieldset className="grid gap-2.5">
+        <legend className="sr-only">What shall be deleted</legend>
+        <RadioCard
+          name="scope"
+          tone="danger"
+          title={isOne ? 'Person and recordings' : 'Persons and recordings'}
+          checked={!keepRecordings}
+          onChange={() => setKeep(false)}
+        >
+          <WhatGoes preview={preview.data} isOne={isOne} />
+        </RadioCard>
+        <RadioCard
+          name="scope"
+          title={
+            isOne
+              ? 'Person only, keep recordings anonymous'
+              : 'Persons only, keep recordings anonymous'
+          }
+          checked={keepRecordings}
+          onChange={() => setKeep(true)}
+        >
+          The recordings stay playable, and nothing ties them to {isOne ? 'the person' : 'anybody'}{' '}
+          any more.{' '}
+          <strong className="font-medium text-warn">
+            They may still show personal data on the screen
+          </strong>
+          : whatever the pages showed.
+        </RadioCard>
+      </fieldset>
+      <Note>
+        The person comes back if your application calls{' '}
+        <code className="font-mono text-xs">identify()</code> again.
+      </Note>
+      <TextField
+        label={
+          <>
+            Type{' '}
+            <code className="rounded bg-sunken px-1 py-0.5 font-mono text-sm break-all whitespace-pre-wrap">
+              {phrase}
+            </code>{' '}
+            to confirm
+            {isOne && <CopyButton text={phrase} label="Copy the externalId" />}
+          </>
+        }
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        className="font-mono"
+      />
+      <ErrorLine error={requesting.error ?? preview.error} />
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button
+          type="submit"
+          look="danger"
+          isBusy={requesting.isPending}
+          disabledReason={
+            isConfirmed
+              ? undefined
+              : `Type the ${isOne ? 'externalId' : 'words above'} to confirm first.`
+          }
+        >
+          {buttonText(persons.length, preview.data, keepRecordings)}
+        </Button>
+      </DialogActions>
+    </form>
+  )
+}
+
+function usePreview(persons: Deletable[]) {
+  const projectId = useProjectId()
+  const personIds = persons.map(({ id }) => id)
+  return useQuery({
+    queryKey: ['deletion-preview', projectId, personIds],
+    queryFn: async ({ signal }) => {
+      const parts = await Promise.all(
+        partsOf(personIds).map((part) =>
+          send(previewDeletion, { params: { projectId }, body: { personIds: part } }, signal),
+        ),
+      )
+      return parts.reduce(sum)
+    },
+    staleTime: 0,
+  })
+}
+
+function partsOf(ids: string[]): string[][] {
+  const parts = []
+  for (let at = 0; at < ids.length; at += personsMaximum) {
+    parts.push(ids.slice(at, at + personsMaximum))
+  }
+  return parts
+}
+
+function sum(one: Preview, other: Preview): Preview {
+  return {
+    persons: one.persons + other.persons,
+    browsers: one.browsers + other.browsers,
+    sessions: one.sessions + other.sessions,
+    sessionsBeforeIdentification:
+      one.sessionsBeforeIdentification + other.sessionsBeforeIdentification,
+    bytes: one.bytes + other.bytes,
+  }
+}
+
+function useRequest(persons: Deletable[], keepRecordings: boolean, onDone: () => void) {
+  const projectId = useProjectId()
+  const queryClient = useQueryClient()
+  return useMutation({
+    mutationFn: async () => {
+      const refused: string[] = []
+      for (const personIds of partsOf(persons.map(({ id }) => id))) {
+        const { results } = await send(requestDeletions, {
+          params: { projectId },
+          body: { personIds, keepRecordings },
+        })
+        refused.push(...results.flatMap((result) => ('error' in result ? [result.error.code] : [])))
+      }
+      return refused
+    },
+    onSettled: () => queryClient.invalidateQueries(),
+    onSuccess: (refused) => {
+      const made = persons.length - refused.length
+      if (made > 0) {
+        say(
+          made === 1 ? 'The deletion has begun' : `${made} deletions have begun`,
+          'You can follow it under Deletions.',
+        )
+      }
+      if (refused.length > 0) {
+        const why = refused.includes('deletion_in_progress')
+          ? 'A deletion with the other choice about recordings is in progress already.'
+          : 'They are not there any more.'
+        say(`${counted(refused.length, 'person', 'persons')} left out`, why)
+      }
+      onDone()
+    },
+  })
+}
+
+function WhatGoes({ preview, isOne }: { preview: Preview | undefined; isOne: boolean }) {
+  if (!preview) return <span className="skeleton inline-block h-4 w-56 align-middle" />
+  const { sessions, browsers, sessionsBeforeIdentification: before, bytes } = preview
+  if (sessions === 0) {
+    return `The record and its properties go for good. There are no recordings of ${isOne ? 'this person' : 'these persons'}.`
+  }
+  return (
+    <>
+      <strong className="font-medium text-ink tabular">
+        {counted(sessions, 'recording')} from {counted(browsers, 'browser')}
+      </strong>
+      {before > 0 && <>, {before === sessions ? 'all' : before} of them before sign-in,</>} go for
+      good with the record and its properties ({bytesText(bytes)}).
+    </>
+  )
+}
+
+function buttonText(persons: number, preview: Preview | undefined, keep: boolean): string {
+  const who = persons === 1 ? 'person' : `${persons} persons`
+  const sessions = preview?.sessions ?? 0
+  if (sessions === 0) return `Delete ${who}`
+  const recordings = counted(sessions, 'recording')
+  return keep ? `Delete ${who}, keep ${recordings}` : `Delete ${who} and ${recordings}`
+}
+
+function Note({ children }: { children: ReactNode }) {
+  return (
+    <p className="flex gap-2 text-sm text-pretty text-muted">
+      <Icon name="info" className="mt-0.5 size-4" />
+      <span>{children}</span>
+    </p>
+  )
+}

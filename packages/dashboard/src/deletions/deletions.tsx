@@ -1,0 +1,202 @@
+import { type Deletion, exportDeletions } from '@lethe/contract/dashboard-deletions.ts'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { memo, useState } from 'react'
+import { pathOf } from '../api/call.ts'
+import { useLiveList } from '../api/live-list.ts'
+import { useProjectId } from '../api/projects.ts'
+import { Button, DownloadLink, LinkButton } from '../design/button.tsx'
+import { count, counted } from '../design/number.ts'
+import { PageHead } from '../design/page.tsx'
+import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Cell, Head, ListEnd, None, Row, Table } from '../design/table.tsx'
+import { Time } from '../design/time.tsx'
+import { DeletionDrawer } from './drawer.tsx'
+import { DeletionFilters } from './filters.tsx'
+import { Requester, Scope, StatusChip } from './parts.tsx'
+import { type DeletionsSearch, deletionQuery, deletionsList } from './query.ts'
+import { VerifyDialog } from './verify-dialog.tsx'
+
+const from = '/projects/$projectId/deletions'
+
+/** Every deletion job there was: the proof that they were done. */
+export function Deletions() {
+  const projectId = useProjectId()
+  const search = useSearch({ from: '/signed-in/projects/$projectId/deletions' })
+  const navigate = useNavigate({ from })
+  const [isVerifying, setVerifying] = useState(false)
+  const { job, pages: _, ...filters } = search
+  const list = useLiveList(deletionsList(projectId, filters), (page) => page.deletions)
+  const rows = list.rows ?? []
+  const loadMore = async () => {
+    await list.fetchNextPage()
+    await navigate({
+      search: { ...search, pages: list.pageCount + 1 },
+      replace: true,
+      resetScroll: false,
+    })
+  }
+  return (
+    <div className="mx-auto w-full max-w-[84rem] px-4 py-6 sm:px-8">
+      <PageHead
+        title="Deletions"
+        actions={
+          <>
+            <Button icon="shield" onClick={() => setVerifying(true)}>
+              Verify a receipt
+            </Button>
+            <DownloadLink
+              href={pathOf(exportDeletions, {
+                params: { projectId },
+                query: deletionQuery(filters),
+              })}
+              download
+            >
+              CSV
+            </DownloadLink>
+          </>
+        }
+      >
+        Every request to erase a person, and the proof of what was done.
+      </PageHead>
+      <DeletionFilters search={search} />
+      <div className="card overflow-clip">
+        {list.isPending ? (
+          <Skeletons rows={8} className="h-7" />
+        ) : list.isError && !list.data ? (
+          <ErrorPanel
+            error={list.error}
+            title="The deletions could not be loaded"
+            retry={() => list.refetch()}
+          />
+        ) : rows.length === 0 ? (
+          <NoDeletions isFiltered={Object.keys(filters).length > 0} />
+        ) : (
+          <>
+            <DeletionTable deletions={rows} search={search} />
+            <ListEnd
+              hasMore={list.hasNextPage}
+              isLoading={list.isFetchingNextPage}
+              onMore={() => void loadMore()}
+            >
+              {list.hasNextPage ? 'The newest ' : ''}
+              {counted(rows.length, 'deletion')}
+            </ListEnd>
+          </>
+        )}
+      </div>
+      <DeletionDrawer
+        jobId={job}
+        onClose={() => {
+          const { job: _, ...rest } = search
+          void navigate({ search: rest, resetScroll: false })
+        }}
+      />
+      <VerifyDialog isOpen={isVerifying} onClose={() => setVerifying(false)} />
+    </div>
+  )
+}
+
+function NoDeletions({ isFiltered }: { isFiltered: boolean }) {
+  const projectId = useProjectId()
+  if (isFiltered) {
+    return (
+      <Empty
+        icon="search"
+        title="No deletion matches"
+        actions={
+          <LinkButton to={`/projects/$projectId/deletions`} params={{ projectId }}>
+            Show all deletions
+          </LinkButton>
+        }
+      />
+    )
+  }
+  return (
+    <Empty
+      icon="deletions"
+      title="Nobody was deleted yet"
+      actions={
+        <LinkButton to="/projects/$projectId/persons" params={{ projectId }}>
+          Go to the persons
+        </LinkButton>
+      }
+    >
+      When somebody asks to be forgotten, delete them on their page, or by the API. Every request
+      stays here with its attempts and its signed receipt.
+    </Empty>
+  )
+}
+
+function DeletionTable({ deletions, search }: { deletions: Deletion[]; search: DeletionsSearch }) {
+  return (
+    <Table label="Deletions">
+      <thead>
+        <tr>
+          <Head>externalId</Head>
+          <Head>State</Head>
+          <Head from="md">Scope</Head>
+          <Head from="xl">Requested by</Head>
+          <Head from="sm">Requested</Head>
+          <Head from="lg">Ended</Head>
+          <Head isNumber from="md">
+            Attempts
+          </Head>
+          <Head isNumber from="lg">
+            Recordings removed
+          </Head>
+        </tr>
+      </thead>
+      <tbody>
+        {deletions.map((deletion) => (
+          <DeletionRow key={deletion.job.id} deletion={deletion} search={search} />
+        ))}
+      </tbody>
+    </Table>
+  )
+}
+
+const DeletionRow = memo(function DeletionRow({
+  deletion,
+  search,
+}: {
+  deletion: Deletion
+  search: DeletionsSearch
+}) {
+  const { job, attempts, attemptsMaximum, removed, failedAt, requestedBy } = deletion
+  const endedAt = job.completedAt ?? failedAt
+  return (
+    <Row>
+      <Cell className="w-[40%] max-w-0 md:w-[26%]">
+        <Link
+          from={from}
+          search={{ ...search, job: job.id }}
+          resetScroll={false}
+          className="block truncate rounded-sm font-mono text-sm font-medium whitespace-pre -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
+        >
+          {job.externalId}
+        </Link>
+      </Cell>
+      <Cell>
+        <StatusChip status={job.status} />
+      </Cell>
+      <Cell from="md">
+        <Scope keepRecordings={job.keepRecordings} />
+      </Cell>
+      <Cell from="xl" className="max-w-0 w-[18%] truncate">
+        <Requester by={requestedBy} />
+      </Cell>
+      <Cell from="sm" className="text-muted">
+        <Time at={job.createdAt} />
+      </Cell>
+      <Cell from="lg" className="text-muted">
+        {endedAt ? <Time at={endedAt} /> : <None />}
+      </Cell>
+      <Cell isNumber from="md">
+        {attempts} <span className="text-muted">of {attemptsMaximum}</span>
+      </Cell>
+      <Cell isNumber from="lg">
+        {removed.sessions > 0 ? count(removed.sessions) : <None />}
+      </Cell>
+    </Row>
+  )
+})

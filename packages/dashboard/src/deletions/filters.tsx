@@ -1,0 +1,149 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useEffect, useId, useState } from 'react'
+import { Button } from '../design/button.tsx'
+import { Select } from '../design/field.tsx'
+import type { DeletionsSearch } from './query.ts'
+
+export function DeletionFilters({ search }: { search: DeletionsSearch }) {
+  const navigate = useNavigate({ from: '/projects/$projectId/deletions' })
+  const { job: _, pages: __, ...filters } = search
+  const set = (part: { [K in keyof DeletionsSearch]?: string }) => {
+    const next = Object.entries({ ...filters, ...part }).filter(([, value]) => value)
+    void navigate({ search: Object.fromEntries(next) as DeletionsSearch, resetScroll: false })
+  }
+  return (
+    <div className="mb-3 flex flex-wrap items-end gap-x-3 gap-y-2.5">
+      <Labelled label="State">
+        {(id) => (
+          <Select
+            id={id}
+            value={search.status ?? ''}
+            onChange={(event) => set({ status: event.target.value })}
+          >
+            <option value="">All</option>
+            <option value="open">In progress</option>
+            <option value="completed">Completed</option>
+            <option value="failed">Failed</option>
+          </Select>
+        )}
+      </Labelled>
+      <Labelled label="Recordings">
+        {(id) => (
+          <Select
+            id={id}
+            value={search.keep ?? ''}
+            onChange={(event) => set({ keep: event.target.value })}
+          >
+            <option value="">All</option>
+            <option value="no">Deleted too</option>
+            <option value="yes">Kept</option>
+          </Select>
+        )}
+      </Labelled>
+      <Labelled label="externalId, exactly">
+        {(id) => (
+          <IdField
+            key={search.externalId ?? ''}
+            id={id}
+            initial={search.externalId ?? ''}
+            onChange={(externalId) => set({ externalId })}
+          />
+        )}
+      </Labelled>
+      <Days from={search.from} to={search.to} onChange={set} />
+      {Object.keys(filters).length > 0 && (
+        <Button look="quiet" onClick={() => void navigate({ search: {} })}>
+          Clear
+        </Button>
+      )}
+    </div>
+  )
+}
+
+/** A filter by days, both of them included. */
+export function Days({
+  from,
+  to,
+  onChange,
+}: {
+  from: string | undefined
+  to: string | undefined
+  onChange: (part: { from?: string; to?: string }) => void
+}) {
+  return (
+    <>
+      <Labelled label="From">
+        {(id) => (
+          <input
+            id={id}
+            type="date"
+            className="field w-38"
+            value={from ?? ''}
+            onChange={(event) => onChange({ from: event.target.value })}
+          />
+        )}
+      </Labelled>
+      <Labelled label="To">
+        {(id) => (
+          <input
+            id={id}
+            type="date"
+            className="field w-38"
+            value={to ?? ''}
+            onChange={(event) => onChange({ to: event.target.value })}
+          />
+        )}
+      </Labelled>
+    </>
+  )
+}
+
+export function Labelled({
+  label,
+  children,
+}: {
+  label: string
+  children: (id: string) => React.ReactNode
+}) {
+  const id = useId()
+  return (
+    <div className="grid gap-1">
+      <label htmlFor={id} className="text-xs font-medium text-muted">
+        {label}
+      </label>
+      {children(id)}
+    </div>
+  )
+}
+
+function IdField({
+  id,
+  initial,
+  onChange,
+}: {
+  id: string
+  initial: string
+  onChange: (externalId: string) => void
+}) {
+  const [text, setText] = useState(initial)
+  useEffect(() => setText(initial), [initial])
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        onChange(text)
+      }}
+    >
+      <input
+        id={id}
+        className="field w-56 font-mono text-sm"
+        maxLength={200}
+        autoComplete="off"
+        spellCheck={false}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onBlur={() => text !== initial && onChange(text)}
+      />
+    </form>
+  )
+}

@@ -1,0 +1,77 @@
+import { getPublicKeys } from '@lethe/contract/receipt.ts'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { send } from '../api/call.ts'
+import { Button } from '../design/button.tsx'
+import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Field, TextField } from '../design/field.tsx'
+import { ErrorLine } from '../design/states.tsx'
+import { verifyReceipt } from './receipt.ts'
+import { VerdictText } from './receipt-panel.tsx'
+
+/** Checks a receipt that somebody brings: nothing of it leaves this browser. */
+export function VerifyDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  const [receipt, setReceipt] = useState('')
+  const [externalId, setExternalId] = useState('')
+  const verifying = useMutation({
+    mutationFn: async () =>
+      verifyReceipt(receipt, await send(getPublicKeys, {}), externalId || undefined),
+  })
+  return (
+    <Dialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Verify a receipt"
+      description="The signature is checked in this browser, against the public keys of this installation. The receipt is sent nowhere."
+      width="wide"
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          verifying.mutate()
+        }}
+        className="grid gap-4"
+      >
+        <Field label="Receipt" hint="Paste it, or choose the file that was downloaded.">
+          {(parts) => (
+            <textarea
+              {...parts}
+              required
+              rows={4}
+              value={receipt}
+              spellCheck={false}
+              onChange={(event) => setReceipt(event.target.value)}
+              className="field h-auto py-2 font-mono text-xs break-all"
+            />
+          )}
+        </Field>
+        <input
+          type="file"
+          aria-label="The receipt’s file"
+          accept=".jws,.txt,.jwt"
+          onChange={async (event) => {
+            const file = event.target.files?.[0]
+            if (file) setReceipt((await file.slice(0, 100_000).text()).trim())
+          }}
+          className="text-sm text-muted file:mr-3 file:h-8 file:cursor-pointer file:rounded-md file:border file:border-line file:bg-surface file:px-3 file:font-medium file:text-ink"
+        />
+        <TextField
+          label="externalId (optional)"
+          hint="A receipt names nobody. With the externalId it can be checked whose it is."
+          value={externalId}
+          onChange={(event) => setExternalId(event.target.value)}
+          autoComplete="off"
+          className="font-mono"
+        />
+        <ErrorLine error={verifying.error} />
+        <div role="status">{verifying.data && <VerdictText verdict={verifying.data} />}</div>
+        <DialogActions>
+          <Button onClick={onClose}>Close</Button>
+          <Button type="submit" look="primary" isBusy={verifying.isPending}>
+            Verify
+          </Button>
+        </DialogActions>
+      </form>
+    </Dialog>
+  )
+}

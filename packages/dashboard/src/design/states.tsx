@@ -1,0 +1,122 @@
+import type { ReactNode } from 'react'
+import { RequestFailed } from '../api/call.ts'
+import { Button } from './button.tsx'
+import { CopyButton } from './copy.tsx'
+import { Icon, type IconName } from './icon.tsx'
+
+/** Where a list has nothing to show: what is missing, why, and what to do. */
+export function Empty({
+  icon,
+  title,
+  children,
+  actions,
+}: {
+  icon: IconName
+  title: string
+  children?: ReactNode
+  actions?: ReactNode
+}) {
+  return (
+    <div className="flex flex-col items-center px-6 py-16 text-center">
+      <span className="mb-4 grid size-11 place-items-center rounded-xl bg-accent-soft text-accent">
+        <Icon name={icon} className="size-5" />
+      </span>
+      <h2>{title}</h2>
+      {children && <div className="mt-1.5 max-w-[26rem] text-pretty text-muted">{children}</div>}
+      {actions && <div className="mt-5 flex flex-wrap justify-center gap-2">{actions}</div>}
+    </div>
+  )
+}
+
+/** A request that failed: what it means, its id for a report, and the way to try again. */
+export function ErrorPanel({
+  error,
+  title,
+  retry,
+}: {
+  error: unknown
+  title: string
+  retry?: (() => void) | undefined
+}) {
+  return (
+    <div role="alert" className="flex flex-col items-center px-6 py-14 text-center">
+      <span className="mb-4 grid size-11 place-items-center rounded-xl bg-danger-soft text-danger">
+        <Icon name="warning" className="size-5" />
+      </span>
+      <h2>{title}</h2>
+      <p className="mt-1.5 max-w-[28rem] text-pretty text-muted">{meaningOf(error)}</p>
+      {error instanceof RequestFailed && (
+        <p className="mt-3 flex items-center gap-1 text-sm text-muted">
+          Request <code className="font-mono text-xs break-all">{error.requestId}</code>
+          <CopyButton text={error.requestId} label="Copy the request id" />
+        </p>
+      )}
+      {retry && (
+        <Button className="mt-5" icon="refresh" onClick={retry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  )
+}
+
+/** The same in one line, under a form. */
+export function ErrorLine({ error }: { error: unknown }) {
+  if (!error) return null
+  return (
+    <p role="alert" className="flex items-start gap-2 text-sm text-danger">
+      <Icon name="warning" className="mt-0.5 size-4" />
+      <span>
+        {meaningOf(error)}
+        {error instanceof RequestFailed && error.status >= 500 && (
+          <span className="block font-mono text-xs">Request {error.requestId}</span>
+        )}
+      </span>
+    </p>
+  )
+}
+
+export function meaningOf(error: unknown): string {
+  if (!(error instanceof RequestFailed)) {
+    return 'The server did not answer. Check your connection and whether the service runs.'
+  }
+  switch (error.code) {
+    case 'unauthorized':
+      return 'You have been signed out.'
+    case 'forbidden':
+      return 'Your role does not allow this. An owner or admin of this installation can change that.'
+    case 'credentials_wrong':
+      return 'That is not right. Check what you typed and try again.'
+    case 'rate_limited':
+      return 'Too many tries in a short time. Wait a minute, then try again.'
+    case 'unavailable':
+      return 'The database cannot be reached right now. Nothing is lost; try again in a moment.'
+    case 'internal_error':
+      return 'Something failed on the server. The request id helps whoever looks into its log.'
+    case 'link_invalid':
+      return 'This link has been used already, or its time is over.'
+    case 'last_owner':
+      return 'This is the last owner. Make somebody else an owner first.'
+    case 'member_exists':
+      return 'Somebody with this e-mail address is a member already.'
+    case 'person_being_deleted':
+      return 'This person is being deleted and cannot be changed any more.'
+    case 'deletion_in_progress':
+      return 'A deletion of this person with the other choice about recordings is in progress.'
+  }
+  const [detail] = error.details
+  return detail ? `${error.message} (${detail.path} ${detail.issue})` : error.message
+}
+
+/** Grey shapes of what is about to come; said once for those who do not see them. */
+export function Skeletons({ rows = 6, className = 'h-11' }: { rows?: number; className?: string }) {
+  return (
+    <div role="status" className="grid gap-2 p-4">
+      <span className="sr-only">Loading…</span>
+      {Array.from({ length: rows }, (_, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the shapes are all the same
+        <div key={index} aria-hidden="true" className={`skeleton ${className}`} />
+      ))}
+    </div>
+  )
+}

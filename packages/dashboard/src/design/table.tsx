@@ -1,0 +1,104 @@
+import type { ComponentProps, ReactNode } from 'react'
+import { Button } from './button.tsx'
+
+/** Rows with a head that stays in sight. Figures stand at the right, under each other. */
+export function Table({
+  label,
+  children,
+  className = '',
+}: {
+  label: string
+  children: ReactNode
+  className?: string
+}) {
+  return (
+    <table
+      aria-label={label}
+      className={`w-full border-separate border-spacing-0 text-base ${className}`}
+    >
+      {children}
+    </table>
+  )
+}
+
+interface CellProps {
+  isNumber?: boolean
+  /** Left out where the window is narrow. */
+  from?: 'sm' | 'md' | 'lg' | 'xl' | undefined
+}
+
+const shownFrom = {
+  sm: 'hidden sm:table-cell',
+  md: 'hidden md:table-cell',
+  lg: 'hidden lg:table-cell',
+  xl: 'hidden xl:table-cell',
+} as const
+
+export function Head({
+  isNumber = false,
+  from,
+  className = '',
+  ...rest
+}: CellProps & ComponentProps<'th'>) {
+  return (
+    <th
+      scope="col"
+      {...rest}
+      className={`sticky top-0 z-10 h-9 border-b border-line bg-surface px-3 text-sm font-medium whitespace-nowrap text-muted first:pl-4 last:pr-4 ${isNumber ? 'text-right' : 'text-left'} ${from ? shownFrom[from] : ''} ${className}`}
+    />
+  )
+}
+
+export function Cell({
+  isNumber = false,
+  from,
+  className = '',
+  ...rest
+}: CellProps & ComponentProps<'td'>) {
+  return (
+    <td
+      {...rest}
+      className={`h-11 border-b border-line px-3 py-1.5 first:pl-4 last:pr-4 group-last:border-b-0 ${isNumber ? 'text-right' : ''} ${from ? shownFrom[from] : ''} ${className}`}
+    />
+  )
+}
+
+export function Row({ className = '', ...rest }: ComponentProps<'tr'>) {
+  return <tr {...rest} className={`group relative hover:bg-hover ${className}`} />
+}
+
+/** What a cell says where there is nothing to say. */
+export function None() {
+  return (
+    <span className="text-muted">
+      <span aria-hidden="true">–</span>
+      <span className="sr-only">none</span>
+    </span>
+  )
+}
+
+/** The end of a list: more of it, or how much there was. */
+export function ListEnd({
+  hasMore,
+  isLoading,
+  onMore,
+  children,
+}: {
+  hasMore: boolean
+  isLoading: boolean
+  onMore: () => void
+  children: ReactNode
+}) {
+  return (
+    <div className="flex min-h-14 items-center justify-between gap-4 border-t border-line px-4 text-sm text-muted">
+      <span role="status" className="tabular">
+        {children}
+      </span>
+      {hasMore && (
+        <Button size="small" isBusy={isLoading} onClick={onMore}>
+          Load more
+        </Button>
+      )}
+    </div>
+  )
+}

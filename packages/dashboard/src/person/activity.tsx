@@ -1,0 +1,93 @@
+import { listPersonActivity, type PersonActivity } from '@lethe/contract/dashboard-persons.ts'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { liveMilliseconds, reading } from '../api/queries.ts'
+import { Icon, type IconName } from '../design/icon.tsx'
+import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Time } from '../design/time.tsx'
+import { usePersonPath } from './query.ts'
+
+export function PersonActivities() {
+  const params = usePersonPath()
+  const { data, error, refetch } = useQuery({
+    ...reading(listPersonActivity, { params }),
+    refetchInterval: liveMilliseconds,
+  })
+  if (!data) {
+    return error ? (
+      <ErrorPanel error={error} title="The activity could not be loaded" retry={() => refetch()} />
+    ) : (
+      <Skeletons rows={4} className="h-7" />
+    )
+  }
+  return (
+    <ol className="px-5 py-4">
+      {data.activity.map((entry) => (
+        <li key={keyOf(entry)} className="flex items-center gap-3 py-1.5">
+          <Icon name={icons[entry.kind]} className="size-4 text-muted" />
+          <span className="min-w-0 flex-1 break-words">
+            <What entry={entry} />
+          </span>
+          <span className="text-sm text-muted">
+            <Time at={entry.at} />
+          </span>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+const icons: Record<PersonActivity['kind'], IconName> = {
+  created: 'plus',
+  browser_linked: 'browser',
+  session: 'sessions',
+  properties_edited: 'pencil',
+  deletion_requested: 'deletions',
+  deletion_failed: 'warning',
+}
+
+function keyOf(entry: PersonActivity): string {
+  const id = 'sessionId' in entry ? entry.sessionId : 'jobId' in entry ? entry.jobId : ''
+  return `${entry.kind} ${entry.at} ${id}`
+}
+
+function What({ entry }: { entry: PersonActivity }) {
+  const params = usePersonPath()
+  switch (entry.kind) {
+    case 'created':
+      return 'Created'
+    case 'browser_linked':
+      return (
+        <>
+          Identified in the browser{' '}
+          <code className="font-mono text-sm">{entry.browserId.slice(0, 8)}</code>
+        </>
+      )
+    case 'session':
+      return (
+        <Link
+          to="/projects/$projectId/sessions/$sessionId"
+          params={{ projectId: params.projectId, sessionId: entry.sessionId }}
+          className="link"
+        >
+          Session started
+        </Link>
+      )
+    case 'properties_edited':
+      return `Properties edited by ${entry.memberName ?? 'a former member'}`
+    case 'deletion_requested':
+    case 'deletion_failed':
+      return (
+        <Link
+          to="/projects/$projectId/deletions"
+          params={{ projectId: params.projectId }}
+          search={{ job: entry.jobId }}
+          className="link"
+        >
+          {entry.kind === 'deletion_failed'
+            ? 'Deletion failed'
+            : `Deletion requested, ${entry.keepRecordings ? 'keeping the recordings' : 'with the recordings'}`}
+        </Link>
+      )
+  }
+}

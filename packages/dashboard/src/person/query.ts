@@ -1,0 +1,30 @@
+import { getPerson, updatePerson } from '@lethe/contract/dashboard-persons.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { send } from '../api/call.ts'
+import { liveMilliseconds, reading } from '../api/queries.ts'
+
+export function usePersonPath(): { projectId: string; personId: string } {
+  return useParams({ from: '/signed-in/projects/$projectId/persons/$personId' })
+}
+
+/** The person of the address, live until it is gone. */
+export function usePerson() {
+  const params = usePersonPath()
+  return useQuery({
+    ...reading(getPerson, { params }),
+    refetchInterval: ({ state }) => (state.data?.person === null ? false : liveMilliseconds),
+  })
+}
+
+/** Merges properties into the person: a key that is null goes, one that is not named stays. */
+export function useUpdate(onDone: () => void) {
+  const params = usePersonPath()
+  const queryClient = useQueryClient()
+  return useMutation({
+    mutationFn: (properties: Record<string, unknown>) =>
+      send(updatePerson, { params, body: { properties } }),
+    onSettled: () => queryClient.invalidateQueries(),
+    onSuccess: onDone,
+  })
+}

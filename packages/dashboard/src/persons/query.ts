@@ -1,0 +1,24 @@
+import { listPersons } from '@lethe/contract/dashboard-persons.ts'
+import { listing } from '../api/queries.ts'
+import { oneOf, pagesOf, present, textOf } from '../api/search.ts'
+
+export interface PersonsSearch {
+  search?: string
+  state?: 'deleting' | 'deletion_failed'
+  pages?: number
+}
+
+export function personsSearch(search: Record<string, unknown>): PersonsSearch {
+  return present({
+    search: textOf(search.search),
+    state: oneOf(search.state, 'deleting', 'deletion_failed'),
+    pages: pagesOf(search.pages),
+  })
+}
+
+export function personsList(projectId: string, { search, state }: PersonsSearch) {
+  return listing(listPersons, {
+    params: { projectId },
+    query: present({ search, state }),
+  })
+}

@@ -1,0 +1,161 @@
+import type { PersonSummary } from '@lethe/contract/dashboard-persons.ts'
+import { Link } from '@tanstack/react-router'
+import { type Dispatch, memo, type SetStateAction, useCallback } from 'react'
+import { useProjectId } from '../api/projects.ts'
+import { Chip } from '../design/chip.tsx'
+import { CopyButton } from '../design/copy.tsx'
+import { Checkbox } from '../design/field.tsx'
+import { count } from '../design/number.ts'
+import { Cell, Head, None, Row, Table } from '../design/table.tsx'
+import { Time } from '../design/time.tsx'
+
+/** Sessions are counted up to here; more are "1,000+". */
+const countedMaximum = 1_000
+
+export function PersonTable({
+  persons,
+  choosable,
+  chosen,
+  onChoose,
+}: {
+  persons: PersonSummary[]
+  choosable: PersonSummary[]
+  chosen: ReadonlySet<string>
+  onChoose: Dispatch<SetStateAction<ReadonlySet<string>>>
+}) {
+  const isChoosing = choosable.length > 0
+  const all = choosable.length > 0 && choosable.every(({ id }) => chosen.has(id))
+  const some = !all && choosable.some(({ id }) => chosen.has(id))
+  const choose = useCallback(
+    (id: string, isChosen: boolean) =>
+      onChoose((before) => {
+        const after = new Set(before)
+        if (isChosen) after.add(id)
+        else after.delete(id)
+        return after
+      }),
+    [onChoose],
+  )
+  return (
+    <Table label="Persons">
+      <thead>
+        <tr>
+          {isChoosing && (
+            <Head className="w-8 pr-0!">
+              <Checkbox
+                aria-label="Choose all persons of the list"
+                checked={all}
+                ref={(box) => {
+                  if (box) box.indeterminate = some
+                }}
+                onChange={() => onChoose(new Set(all ? [] : choosable.map(({ id }) => id)))}
+              />
+            </Head>
+          )}
+          <Head>Person</Head>
+          <Head from="lg">E-mail</Head>
+          <Head from="md">externalId</Head>
+          <Head isNumber from="sm">
+            Sessions
+          </Head>
+          <Head from="xl">Last seen</Head>
+          <Head from="lg">Created</Head>
+          <Head>State</Head>
+        </tr>
+      </thead>
+      <tbody>
+        {persons.map((person) => (
+          <PersonRow
+            key={person.id}
+            person={person}
+            choosing={isChoosing ? choose : undefined}
+            isChosen={chosen.has(person.id) && person.state !== 'deleting'}
+          />
+        ))}
+      </tbody>
+    </Table>
+  )
+}
+
+const PersonRow = memo(function PersonRow({
+  person,
+  choosing,
+  isChosen,
+}: {
+  person: PersonSummary
+  choosing: ((id: string, isChosen: boolean) => void) | undefined
+  isChosen: boolean
+}) {
+  const projectId = useProjectId()
+  const shown = person.name ?? person.email ?? person.externalId
+  return (
+    <Row className={isChosen ? 'bg-accent-soft/60' : ''}>
+      {choosing && (
+        <Cell className="relative z-[1] pr-0!">
+          <Checkbox
+            aria-label={`Choose ${shown}`}
+            checked={isChosen}
+            disabled={person.state === 'deleting'}
+            onChange={(event) => choosing(person.id, event.target.checked)}
+          />
+        </Cell>
+      )}
+      <Cell className="max-w-0 w-[34%] md:w-[24%]">
+        <Link
+          to="/projects/$projectId/persons/$personId"
+          params={{ projectId, personId: person.id }}
+          className="block truncate rounded-sm font-medium -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
+        >
+          {shown}
+        </Link>
+        {shown !== person.externalId && (
+          <span className="block truncate text-sm text-muted md:hidden">{person.externalId}</span>
+        )}
+      </Cell>
+      <Cell from="lg" className="w-[22%] max-w-0 truncate">
+        {person.email ?? <None />}
+      </Cell>
+      <Cell from="md" className="w-[22%] max-w-0">
+        <span className="flex items-center gap-1">
+          <span className="truncate font-mono text-sm whitespace-pre">{person.externalId}</span>
+          <CopyButton
+            text={person.externalId}
+            label="Copy the externalId"
+            className="relative z-[1] opacity-0 group-hover:opacity-100 focus-visible:opacity-100"
+          />
+        </span>
+      </Cell>
+      <Cell isNumber from="sm">
+        {person.sessions === 0 ? (
+          <None />
+        ) : (
+          `${count(person.sessions)}${person.sessions >= countedMaximum ? '+' : ''}`
+        )}
+      </Cell>
+      <Cell from="xl">
+        {person.lastSeenAt ? <Time at={person.lastSeenAt} as="ago" /> : <None />}
+      </Cell>
+      <Cell from="lg" className="text-muted">
+        <Time at={person.createdAt} />
+      </Cell>
+      <Cell className="w-0">
+        <StateChip state={person.state} />
+      </Cell>
+    </Row>
+  )
+})
+
+export function StateChip({ state }: { state: PersonSummary['state'] }) {
+  switch (state) {
+    case 'deleting':
+      return (
+        <Chip tone="warn" isMoving>
+          Being deleted
+        </Chip>
+      )
+    case 'deletion_failed':
+      return <Chip tone="danger">Deletion failed</Chip>
+    case 'present':
+      return <Chip tone="ok">Active</Chip>
+  }
+}

@@ -1,0 +1,21 @@
+import replayStyles from '@rrweb/replay/dist/style.css?inline'
+import frameStyles from './frame.css?inline'
+import { createFramePlayer } from './frame-player.ts'
+import { connectMessage, type ToFrame } from './messages.ts'
+
+/*
+ * The page of the replay frame. It can ask nothing of any server: its policy lets no request out,
+ * and what it plays comes over a port from the page around it.
+ */
+
+const style = document.createElement('style')
+style.textContent = replayStyles + frameStyles
+document.head.append(style)
+
+window.addEventListener('message', ({ data, source, ports: [port] }) => {
+  if (data !== connectMessage || source !== window.parent || !port) return
+  const root = document.createElement('div')
+  document.body.replaceChildren(root)
+  const receive = createFramePlayer(root, (message) => port.postMessage(message))
+  port.onmessage = ({ data: message }: MessageEvent<ToFrame>) => receive(message)
+})

@@ -1,0 +1,36 @@
+import { Dialog } from '../design/dialog.tsx'
+
+const keys = [
+  ['Space, K', 'Play or pause'],
+  ['← →', '5 seconds back or on'],
+  ['Shift ← →', '30 seconds back or on'],
+  ['< >', 'Slower, faster'],
+  ['S', 'Skip idle time, or do not'],
+  ['F', 'Full screen'],
+  ['P N', 'Previous or next session'],
+  ['?', 'These keys'],
+] as const
+
+export function HelpDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+  return (
+    <Dialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title="Keys of the player"
+      description="They can be switched off in your account."
+    >
+      <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2">
+        {keys.map(([key, what]) => (
+          <div key={key} className="contents">
+            <dt>
+              <kbd className="rounded border border-line bg-sunken px-1.5 py-0.5 font-sans text-sm whitespace-nowrap">
+                {key}
+              </kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  )
+}

@@ -1,0 +1,122 @@
+import { useEffect, useRef, useState } from 'react'
+import { useMe } from '../api/me.ts'
+import { Button, Spinner } from '../design/button.tsx'
+import { Icon } from '../design/icon.tsx'
+import { ErrorPanel } from '../design/states.tsx'
+import { durationText } from '../design/time.tsx'
+import type { Player } from './player.ts'
+import { usePart } from './use-player.ts'
+
+/**
+ * Where the recording is seen: the sealed frame, and over it what there is to say. Nothing of the
+ * keyboard or pointer gets into the frame; a click plays or pauses.
+ */
+export function Screen({
+  player,
+  error,
+  onRetry,
+}: {
+  player: Player
+  error: unknown
+  onRetry: () => void
+}) {
+  const { replayUrl } = useMe()
+  const isReady = usePart(player, ({ isReady }) => isReady)
+  const isComplete = usePart(player, ({ outline }) => outline.isComplete)
+  const isPlaying = usePart(player, ({ isPlaying }) => isPlaying)
+  const hasEnded = usePart(player, ({ hasEnded }) => hasEnded)
+  return (
+    <div className="relative min-h-0 flex-1 overflow-hidden bg-sunken">
+      <iframe
+        title="Replay of the session"
+        src={replayUrl}
+        // Without it a right click, or the keyboard, would land in the recorded page.
+        tabIndex={-1}
+        onLoad={(event) => player.connect(event.currentTarget)}
+        className={`absolute inset-0 size-full border-0 ${isReady ? '' : 'opacity-0'}`}
+      />
+      <button
+        type="button"
+        tabIndex={-1}
+        aria-hidden="true"
+        onClick={() => (isPlaying ? player.pause() : player.play())}
+        className="absolute inset-0 size-full"
+      />
+      {error && !isReady ? (
+        <div className="absolute inset-0 grid place-items-center bg-surface">
+          <ErrorPanel error={error} title="The recording could not be loaded" retry={onRetry} />
+        </div>
+      ) : !isReady && isComplete ? (
+        <NothingToSee />
+      ) : !isReady ? (
+        <div role="status" className="absolute inset-0 grid place-items-center text-muted">
+          <span className="flex items-center gap-2">
+            <Spinner /> Loading the recording…
+          </span>
+        </div>
+      ) : hasEnded ? (
+        <div className="pointer-events-none absolute inset-0 grid place-items-center bg-scrim">
+          <Button
+            look="primary"
+            icon="refresh"
+            className="pointer-events-auto"
+            onClick={() => player.play()}
+          >
+            Watch again
+          </Button>
+        </div>
+      ) : null}
+      <SkipNotice player={player} />
+      <DamageNotice player={player} error={isReady ? error : undefined} />
+    </div>
+  )
+}
+
+function NothingToSee() {
+  return (
+    <div className="absolute inset-0 grid place-items-center px-6 text-center text-muted">
+      <p className="max-w-96 text-pretty">
+        This tab sent nothing that can be shown: the visitor left before the page was recorded.
+      </p>
+    </div>
+  )
+}
+
+function SkipNotice({ player }: { player: Player }) {
+  const skipped = usePart(player, (state) => state.skipped)
+  const [isShown, setShown] = useState(false)
+  const last = useRef(skipped)
+  useEffect(() => {
+    if (last.current === skipped || !skipped) return
+    last.current = skipped
+    setShown(true)
+    const timer = setTimeout(() => setShown(false), 2_000)
+    return () => clearTimeout(timer)
+  }, [skipped])
+  return (
+    <div role="status" className="pointer-events-none absolute inset-x-0 top-4 flex justify-center">
+      {isShown && skipped && (
+        <span className="flex items-center gap-1.5 rounded-full bg-ink px-3 py-1 text-sm text-canvas shadow-high">
+          <Icon name="skip" />
+          Skipped {durationText((skipped.to - skipped.from) / 1_000)} without activity
+        </span>
+      )}
+    </div>
+  )
+}
+
+function DamageNotice({ player, error }: { player: Player; error: unknown }) {
+  const isDamaged = usePart(player, (state) => state.isDamaged)
+  if (!isDamaged && !error) return null
+  return (
+    <p
+      role="status"
+      className="pointer-events-none absolute inset-x-0 bottom-3 flex justify-center px-3"
+    >
+      <span className="flex items-center gap-1.5 rounded-full bg-warn-soft px-3 py-1 text-sm text-warn shadow-high">
+        <Icon name="warning" />
+        {error ? 'The rest of the recording could not be loaded' : 'A part of it cannot be shown'}
+      </span>
+    </p>
+  )
+}

@@ -1,0 +1,91 @@
+import { Replayer } from '@rrweb/replay'
+import { EventType, type eventWithTime } from '@rrweb/types'
+
+/** Events that cannot be shown are stepped over, but not for ever. */
+const stumblesMaximum = 100
+
+const placeholderRules = [
+  // Pictures that were not recorded themselves: where they stood, and how large.
+  'img:not([src]) { background: repeating-linear-gradient(45deg, #0001 0 6px, #0002 6px 12px); min-width: 8px; min-height: 8px; }',
+  'video:not([src]), audio:not([src]) { background: #0002; }',
+]
+
+export interface Stage {
+  /** The first call needs a full snapshot and one more event. */
+  add(events: eventWithTime[]): void
+  play(at: number): void
+  pause(at: number): void
+  setSpeed(speed: number): void
+  /** Milliseconds since the recording's first event. */
+  time(): number
+  fit(): void
+}
+
+export interface StageEvents {
+  onFinish(): void
+  onDamage(): void
+}
+
+/** The player itself, scaled to the window. Its frame runs no script: see replayPolicy. */
+export function createStage(root: HTMLElement, events: eventWithTime[], on: StageEvents): Stage {
+  const replayer = new Replayer(events, {
+    root,
+    triggerFocus: false,
+    showWarning: false,
+    mouseTail: { duration: 450, lineWidth: 2.5, strokeStyle: '#0f6f8f' },
+    insertStyleRules: placeholderRules,
+    logger: { log() {}, warn() {} },
+  })
+  let size = { width: 0, height: 0 }
+  let stumbles = 0
+  // Nothing in it can be used; without this the keyboard would still get in.
+  replayer.wrapper.inert = true
+  replayer.iframe.tabIndex = -1
+  replayer.iframe.title = 'Recorded page'
+
+  const fit = () => {
+    if (size.width === 0) return
+    const scale = Math.min(innerWidth / size.width, innerHeight / size.height, 1)
+    const left = (innerWidth - size.width * scale) / 2
+    const top = (innerHeight - size.height * scale) / 2
+    replayer.wrapper.style.cssText = `width:${size.width}px;height:${size.height}px;transform:translate(${left}px,${top}px) scale(${scale})`
+  }
+  replayer.on('resize', (payload) => {
+    size = payload as typeof size
+    fit()
+  })
+  replayer.on('finish', () => on.onFinish())
+
+  const attempt = (act: () => void) => {
+    try {
+      act()
+    } catch {
+      on.onDamage()
+    }
+  }
+  // What an event throws while the time runs reaches nobody else, and would stop the clock.
+  window.addEventListener('error', (event) => {
+    event.preventDefault()
+    on.onDamage()
+    stumbles++
+    if (stumbles <= stumblesMaximum && replayer.service.state.matches('playing')) {
+      attempt(() => replayer.play(replayer.getCurrentTime() + 50))
+    }
+  })
+
+  return {
+    add(more) {
+      for (const event of more) replayer.addEvent(event)
+    },
+    play: (at) => attempt(() => replayer.play(at)),
+    pause: (at) => attempt(() => replayer.pause(at)),
+    setSpeed: (speed) => replayer.setConfig({ speed }),
+    time: () => replayer.getCurrentTime(),
+    fit,
+  }
+}
+
+/** Whether the player can begin with these. */
+export function isEnough(events: eventWithTime[]): boolean {
+  return events.length >= 2 && events.some(({ type }) => type === EventType.FullSnapshot)
+}

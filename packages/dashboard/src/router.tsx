@@ -1,0 +1,318 @@
+import type { QueryClient } from '@tanstack/react-query'
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router'
+import { meQuery } from './api/me.ts'
+import { projectsQuery } from './api/projects.ts'
+import { deletionsList, deletionsSearch } from './deletions/query.ts'
+import { personsList, personsSearch } from './persons/query.ts'
+import { sessionsList, sessionsSearch } from './sessions/query.ts'
+import { NotFound } from './shell/not-found.tsx'
+import { Shell } from './shell/shell.tsx'
+import { Failed, Waiting } from './shell/waiting.tsx'
+
+interface Context {
+  queryClient: QueryClient
+}
+
+const root = createRootRouteWithContext<Context>()({
+  component: Outlet,
+  notFoundComponent: () => <NotFound />,
+})
+
+const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  validateSearch: ({ next }): { next?: string } => {
+    // Only ever to a page of this dashboard.
+    const path = text(next)
+    return path && /^\/(?![/\\])/.test(path) ? { next: path } : {}
+  },
+  component: lazyRouteComponent(() => import('./sign-in/sign-in.tsx'), 'SignIn'),
+})
+
+const setUp = createRoute({
+  getParentRoute: () => root,
+  path: '/setup',
+  component: lazyRouteComponent(() => import('./sign-in/set-up.tsx'), 'SetUp'),
+})
+
+const join = createRoute({
+  getParentRoute: () => root,
+  path: '/join',
+  component: lazyRouteComponent(() => import('./sign-in/join.tsx'), 'Join'),
+})
+
+const reset = createRoute({
+  getParentRoute: () => root,
+  path: '/reset',
+  component: lazyRouteComponent(() => import('./sign-in/reset.tsx'), 'Reset'),
+})
+
+/** Everything below is for who is signed in. */
+const signedIn = createRoute({
+  getParentRoute: () => root,
+  id: 'signed-in',
+  beforeLoad: async ({ context, location }) => {
+    const me = await context.queryClient.ensureQueryData(meQuery)
+    if (me.isSetUpNeeded) throw redirect({ to: '/setup' })
+    if (me.member === null) {
+      const next = location.href === '/' ? {} : { next: location.href }
+      throw redirect({ to: '/sign-in', search: next })
+    }
+  },
+  component: Outlet,
+})
+
+const home = createRoute({
+  getParentRoute: () => signedIn,
+  path: '/',
+  beforeLoad: async ({ context }) => {
+    const { projects } = await context.queryClient.ensureQueryData(projectsQuery)
+    const [first] = projects
+    if (first === undefined) throw redirect({ to: '/no-project' })
+    throw redirect({ to: '/projects/$projectId/persons', params: { projectId: first.id } })
+  },
+})
+
+const noProject = createRoute({
+  getParentRoute: () => signedIn,
+  path: '/no-project',
+  component: lazyRouteComponent(() => import('./shell/no-project.tsx'), 'NoProject'),
+})
+
+const project = createRoute({
+  getParentRoute: () => signedIn,
+  path: '/projects/$projectId',
+  component: Shell,
+})
+
+const projectHome = createRoute({
+  getParentRoute: () => project,
+  path: '/',
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: '/projects/$projectId/persons', params })
+  },
+})
+
+const persons = createRoute({
+  getParentRoute: () => project,
+  path: '/persons',
+  validateSearch: personsSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ context, params, deps }) =>
+    deps.pages === undefined
+      ? undefined
+      : context.queryClient.prefetchInfiniteQuery({
+          ...personsList(params.projectId, deps),
+          pages: deps.pages,
+        }),
+  component: lazyRouteComponent(() => import('./persons/persons.tsx'), 'Persons'),
+})
+
+const person = createRoute({
+  getParentRoute: () => project,
+  path: '/persons/$personId',
+  component: lazyRouteComponent(() => import('./person/person.tsx'), 'Person'),
+})
+
+const personSessions = createRoute({
+  getParentRoute: () => person,
+  path: '/',
+  component: lazyRouteComponent(() => import('./person/sessions.tsx'), 'PersonSessions'),
+})
+
+const personProperties = createRoute({
+  getParentRoute: () => person,
+  path: '/properties',
+  component: lazyRouteComponent(() => import('./person/properties.tsx'), 'PersonProperties'),
+})
+
+const personBrowsers = createRoute({
+  getParentRoute: () => person,
+  path: '/browsers',
+  component: lazyRouteComponent(() => import('./person/browsers.tsx'), 'PersonBrowsers'),
+})
+
+const personActivity = createRoute({
+  getParentRoute: () => person,
+  path: '/activity',
+  component: lazyRouteComponent(() => import('./person/activity.tsx'), 'PersonActivities'),
+})
+
+const sessions = createRoute({
+  getParentRoute: () => project,
+  path: '/sessions',
+  validateSearch: sessionsSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ context, params, deps }) =>
+    deps.pages === undefined
+      ? undefined
+      : context.queryClient.prefetchInfiniteQuery({
+          ...sessionsList(params.projectId, deps),
+          pages: deps.pages,
+        }),
+  component: lazyRouteComponent(() => import('./sessions/sessions.tsx'), 'Sessions'),
+})
+
+const session = createRoute({
+  getParentRoute: () => project,
+  path: '/sessions/$sessionId',
+  validateSearch: ({ t, tab }): { t?: string; tab?: string } => ({
+    ...(text(t) && { t: text(t) as string }),
+    ...(text(tab) && { tab: text(tab) as string }),
+  }),
+  component: lazyRouteComponent(() => import('./sessions/session.tsx'), 'Session'),
+})
+
+const deletions = createRoute({
+  getParentRoute: () => project,
+  path: '/deletions',
+  validateSearch: deletionsSearch,
+  loaderDeps: ({ search: { job: _, ...filters } }) => filters,
+  loader: ({ context, params, deps }) =>
+    deps.pages === undefined
+      ? undefined
+      : context.queryClient.prefetchInfiniteQuery({
+          ...deletionsList(params.projectId, deps),
+          pages: deps.pages,
+        }),
+  component: lazyRouteComponent(() => import('./deletions/deletions.tsx'), 'Deletions'),
+})
+
+const install = createRoute({
+  getParentRoute: () => project,
+  path: '/install',
+  validateSearch: ({ way }): { way?: 'npm' | 'backend' } =>
+    way === 'npm' || way === 'backend' ? { way } : {},
+  component: lazyRouteComponent(() => import('./install/install.tsx'), 'Install'),
+})
+
+const settings = createRoute({
+  getParentRoute: () => project,
+  path: '/settings',
+  component: lazyRouteComponent(() => import('./settings/settings.tsx'), 'Settings'),
+})
+
+const settingsHome = createRoute({
+  getParentRoute: () => settings,
+  path: '/',
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: '/projects/$projectId/settings/keys', params, replace: true })
+  },
+})
+
+const settingsKeys = createRoute({
+  getParentRoute: () => settings,
+  path: '/keys',
+  component: lazyRouteComponent(() => import('./settings/keys.tsx'), 'Keys'),
+})
+
+const settingsMembers = createRoute({
+  getParentRoute: () => settings,
+  path: '/members',
+  component: lazyRouteComponent(() => import('./settings/members.tsx'), 'Members'),
+})
+
+const settingsPrivacy = createRoute({
+  getParentRoute: () => settings,
+  path: '/privacy',
+  component: lazyRouteComponent(() => import('./settings/privacy.tsx'), 'Privacy'),
+})
+
+const settingsWebhooks = createRoute({
+  getParentRoute: () => settings,
+  path: '/webhooks',
+  component: lazyRouteComponent(() => import('./settings/webhooks.tsx'), 'Webhooks'),
+})
+
+const settingsWebhook = createRoute({
+  getParentRoute: () => settings,
+  path: '/webhooks/$webhookId',
+  component: lazyRouteComponent(() => import('./settings/webhook.tsx'), 'WebhookPage'),
+})
+
+const settingsAudit = createRoute({
+  getParentRoute: () => settings,
+  path: '/audit',
+  validateSearch: ({ action, member }): { action?: string; member?: string } => ({
+    ...(text(action) && { action: text(action) as string }),
+    ...(text(member) && { member: text(member) as string }),
+  }),
+  component: lazyRouteComponent(() => import('./settings/audit.tsx'), 'Audit'),
+})
+
+const settingsSystem = createRoute({
+  getParentRoute: () => settings,
+  path: '/system',
+  component: lazyRouteComponent(() => import('./settings/system.tsx'), 'System'),
+})
+
+const account = createRoute({
+  getParentRoute: () => project,
+  path: '/account',
+  component: lazyRouteComponent(() => import('./account/account.tsx'), 'Account'),
+})
+
+const tree = root.addChildren([
+  signIn,
+  setUp,
+  join,
+  reset,
+  signedIn.addChildren([
+    home,
+    noProject,
+    project.addChildren([
+      projectHome,
+      persons,
+      person.addChildren([personSessions, personProperties, personBrowsers, personActivity]),
+      sessions,
+      session,
+      deletions,
+      install,
+      settings.addChildren([
+        settingsHome,
+        settingsKeys,
+        settingsMembers,
+        settingsPrivacy,
+        settingsWebhooks,
+        settingsWebhook,
+        settingsAudit,
+        settingsSystem,
+      ]),
+      account,
+    ]),
+  ]),
+])
+
+export function makeRouter(queryClient: QueryClient) {
+  return createRouter({
+    routeTree: tree,
+    context: { queryClient },
+    scrollRestoration: true,
+    defaultPreload: 'intent',
+    defaultPendingMs: 300,
+    defaultPendingComponent: Waiting,
+    defaultErrorComponent: Failed,
+    // Plain names and texts: what stands in an address is meant to be read and typed.
+    parseSearch: (query) => Object.fromEntries(new URLSearchParams(query)),
+    stringifySearch: (search) => {
+      const entries = Object.entries(search).filter(([, value]) => value !== undefined)
+      const query = new URLSearchParams(entries.map(([name, value]) => [name, String(value)]))
+      return query.size > 0 ? `?${query}` : ''
+    },
+  })
+}
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof makeRouter>
+  }
+}

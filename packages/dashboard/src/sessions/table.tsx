@@ -1,0 +1,106 @@
+import type { SessionSummary } from '@lethe/contract/dashboard-sessions.ts'
+import { Link } from '@tanstack/react-router'
+import { memo } from 'react'
+import { useProjectId } from '../api/projects.ts'
+import { Chip, Tag } from '../design/chip.tsx'
+import { count } from '../design/number.ts'
+import { Cell, Head, None, Row, Table } from '../design/table.tsx'
+import { durationText, Time } from '../design/time.tsx'
+import { browserText } from './user-agent.ts'
+
+export function SessionTable({
+  sessions,
+  isOfPerson = false,
+}: {
+  sessions: SessionSummary[]
+  /** On a person's page nobody has to be told whose they are. */
+  isOfPerson?: boolean
+}) {
+  return (
+    <Table label="Sessions">
+      <thead>
+        <tr>
+          <Head>Started</Head>
+          {!isOfPerson && <Head>Person</Head>}
+          <Head from="md">Page</Head>
+          <Head isNumber>Length</Head>
+          <Head isNumber from="sm">
+            Pages
+          </Head>
+          <Head from="lg">Browser</Head>
+        </tr>
+      </thead>
+      <tbody>
+        {sessions.map((session) => (
+          <SessionRow key={session.id} session={session} isOfPerson={isOfPerson} />
+        ))}
+      </tbody>
+    </Table>
+  )
+}
+
+const SessionRow = memo(function SessionRow({
+  session,
+  isOfPerson,
+}: {
+  session: SessionSummary
+  isOfPerson: boolean
+}) {
+  const projectId = useProjectId()
+  return (
+    <Row>
+      <Cell>
+        <span className="flex flex-wrap items-center gap-x-2.5 gap-y-0.5">
+          <Link
+            to="/projects/$projectId/sessions/$sessionId"
+            params={{ projectId, sessionId: session.id }}
+            className="rounded-sm font-medium -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
+          >
+            <Time at={session.startedAt} />
+          </Link>
+          {session.isLive && (
+            <Chip tone="ok" isMoving>
+              Live
+            </Chip>
+          )}
+          {session.isBeforeIdentification && <Tag>before identification</Tag>}
+        </span>
+      </Cell>
+      {!isOfPerson && (
+        <Cell className="w-[22%] max-w-0 truncate">
+          <Whose session={session} />
+        </Cell>
+      )}
+      <Cell from="md" className="w-[30%] max-w-0 truncate text-muted">
+        {session.url ? pageText(session.url) : <None />}
+      </Cell>
+      <Cell isNumber>{durationText(session.seconds)}</Cell>
+      <Cell isNumber from="sm">
+        {count(session.pages)}
+      </Cell>
+      <Cell from="lg" className="whitespace-nowrap text-muted">
+        {browserText(session.userAgent)}
+      </Cell>
+    </Row>
+  )
+})
+
+function Whose({ session }: { session: SessionSummary }) {
+  const projectId = useProjectId()
+  const { person } = session
+  if (!person) return <span className="text-muted">Anonymous</span>
+  return (
+    <Link
+      to="/projects/$projectId/persons/$personId"
+      params={{ projectId, personId: person.id }}
+      className="relative z-[1] rounded-sm hover:text-accent hover:underline"
+    >
+      {person.name ?? person.externalId}
+    </Link>
+  )
+}
+
+/** An address without its scheme, which says nothing. */
+export function pageText(url: string): string {
+  return url.replace(/^https?:\/\//, '')
+}

@@ -1,0 +1,163 @@
+import {
+  type AuditAction,
+  type AuditEntry,
+  auditActions,
+  listAuditEntries,
+} from '@lethe/contract/dashboard-system.ts'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useLiveList } from '../api/live-list.ts'
+import { useProjectId } from '../api/projects.ts'
+import { listing } from '../api/queries.ts'
+import { oneOf } from '../api/search.ts'
+import { Labelled } from '../deletions/filters.tsx'
+import { Button } from '../design/button.tsx'
+import { Select } from '../design/field.tsx'
+import { counted } from '../design/number.ts'
+import { Panel, useTitle } from '../design/page.tsx'
+import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Cell, Head, ListEnd, None, Row, Table } from '../design/table.tsx'
+import { Time } from '../design/time.tsx'
+import { actionTexts } from './audit-words.ts'
+
+/** Who did what in this installation. */
+export function Audit() {
+  useTitle('Audit log')
+  const search = useSearch({ from: '/signed-in/projects/$projectId/settings/audit' })
+  const navigate = useNavigate({ from: '/projects/$projectId/settings/audit' })
+  const action = oneOf<AuditAction>(search.action, ...auditActions)
+  const list = useLiveList(
+    listing(listAuditEntries, { query: action ? { action } : {} }),
+    (page) => page.entries,
+  )
+  const rows = list.rows ?? []
+  return (
+    <Panel
+      title="Audit log"
+      description="Everything members do, in every project of this installation. It names what was changed, never the values."
+    >
+      <div className="flex flex-wrap items-end gap-3 border-t border-line px-5 py-3">
+        <Labelled label="Action">
+          {(id) => (
+            <Select
+              id={id}
+              value={action ?? ''}
+              onChange={(event) =>
+                void navigate({
+                  search: event.target.value ? { action: event.target.value } : {},
+                  resetScroll: false,
+                })
+              }
+            >
+              <option value="">All</option>
+              {auditActions.map((one) => (
+                <option key={one} value={one}>
+                  {actionTexts[one]}
+                </option>
+              ))}
+            </Select>
+          )}
+        </Labelled>
+        {action && (
+          <Button look="quiet" onClick={() => void navigate({ search: {} })}>
+            Clear
+          </Button>
+        )}
+      </div>
+      <div className="border-t border-line">
+        {list.isPending ? (
+          <Skeletons rows={8} className="h-7" />
+        ) : list.isError && !list.data ? (
+          <ErrorPanel
+            error={list.error}
+            title="The audit log could not be loaded"
+            retry={() => list.refetch()}
+          />
+        ) : rows.length === 0 ? (
+          <Empty icon="list" title="Nothing of this kind happened" />
+        ) : (
+          <>
+            <AuditTable entries={rows} />
+            <ListEnd
+              hasMore={list.hasNextPage}
+              isLoading={list.isFetchingNextPage}
+              onMore={() => void list.fetchNextPage()}
+            >
+              {list.hasNextPage ? 'The newest ' : ''}
+              {counted(rows.length, 'entry', 'entries')}
+            </ListEnd>
+          </>
+        )}
+      </div>
+    </Panel>
+  )
+}
+
+function AuditTable({ entries }: { entries: AuditEntry[] }) {
+  return (
+    <Table label="Audit log">
+      <thead>
+        <tr>
+          <Head from="sm">When</Head>
+          <Head>Who</Head>
+          <Head>What</Head>
+          <Head from="md">Details</Head>
+        </tr>
+      </thead>
+      <tbody>
+        {entries.map((entry) => (
+          <Row key={entry.id}>
+            <Cell from="sm" className="text-muted">
+              <Time at={entry.at} />
+            </Cell>
+            <Cell className="max-w-0 w-[22%] truncate">
+              {entry.member ? (entry.member.name ?? 'a former member') : <None />}
+            </Cell>
+            <Cell>
+              <What entry={entry} />
+            </Cell>
+            <Cell from="md" className="max-w-0 w-[34%] truncate text-sm text-muted">
+              {detailsText(entry) || <None />}
+            </Cell>
+          </Row>
+        ))}
+      </tbody>
+    </Table>
+  )
+}
+
+function What({ entry }: { entry: AuditEntry }) {
+  const here = useProjectId()
+  const text = actionTexts[entry.action] ?? entry.action
+  const { subject } = entry
+  const projectId = entry.projectId ?? here
+  if (subject?.kind === 'person' && subject.id) {
+    return (
+      <Link
+        to="/projects/$projectId/persons/$personId"
+        params={{ projectId, personId: subject.id }}
+        className="link"
+      >
+        {text}
+      </Link>
+    )
+  }
+  if (subject?.kind === 'deletion_job' && subject.id) {
+    return (
+      <Link
+        to="/projects/$projectId/deletions"
+        params={{ projectId }}
+        search={{ job: subject.id }}
+        className="link"
+      >
+        {text}
+      </Link>
+    )
+  }
+  return text
+}
+
+function detailsText({ details }: AuditEntry): string {
+  return Object.entries(details)
+    .map(([name, value]) => `${name}: ${value === null ? 'none' : String(value)}`)
+    .join(' · ')
+}

@@ -1,0 +1,96 @@
+import { checkLink } from '@lethe/contract/dashboard-members.ts'
+import { useQuery } from '@tanstack/react-query'
+import { type ReactNode, useState } from 'react'
+import { type Body, codeOf, send } from '../api/call.ts'
+import { LinkButton } from '../design/button.tsx'
+import { TextField } from '../design/field.tsx'
+import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { SignInFrame } from './frame.tsx'
+
+export type Link = Body<typeof checkLink> & { token: string }
+
+/**
+ * Shows what a one-time link leads to. Its token is the fragment of the address, which no server
+ * and no log sees; it is taken off the address at once, so that no history keeps it.
+ */
+export function WithLink({
+  kind,
+  whenMissing,
+  children,
+}: {
+  kind: Link['kind']
+  whenMissing: ReactNode
+  children: (link: Link) => ReactNode
+}) {
+  const token = useToken()
+  const { data, error, refetch } = useQuery({
+    queryKey: ['link', token],
+    queryFn: () => send(checkLink, { body: { token } }),
+    enabled: token !== '',
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  if (token === '') return whenMissing
+  if (data && data.kind === kind) return children({ ...data, token })
+  if (data || codeOf(error) === 'link_invalid') return <Invalid />
+  return (
+    <SignInFrame title="One moment">
+      {error ? (
+        <ErrorPanel error={error} title="The link could not be checked" retry={() => refetch()} />
+      ) : (
+        <Skeletons rows={4} />
+      )}
+    </SignInFrame>
+  )
+}
+
+/** Kept outside of React, which looks at the address again after it was cleaned. */
+const tokens = new Map<string, string>()
+
+function useToken(): string {
+  const [token] = useState(() => {
+    const { pathname, search, hash } = window.location
+    if (hash.length > 1) {
+      tokens.set(pathname, decodeURIComponent(hash.slice(1)))
+      window.history.replaceState(window.history.state, '', pathname + search)
+    }
+    return tokens.get(pathname) ?? ''
+  })
+  return token
+}
+
+function Invalid() {
+  return (
+    <SignInFrame
+      title="This link no longer works"
+      description="It has been used already, or its time is over. Whoever gave it to you can make a new one."
+    >
+      <LinkButton to="/sign-in" look="primary" className="w-full">
+        Go to the sign-in
+      </LinkButton>
+    </SignInFrame>
+  )
+}
+
+export function PasswordField({
+  value,
+  onChange,
+  label = 'Password',
+}: {
+  value: string
+  onChange: (value: string) => void
+  label?: string
+}) {
+  return (
+    <TextField
+      label={label}
+      hint="12 characters or more. A few words make a good one."
+      type="password"
+      autoComplete="new-password"
+      required
+      minLength={12}
+      maxLength={128}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />
+  )
+}

@@ -1,0 +1,115 @@
+import { setUp } from '@lethe/contract/dashboard-members.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { send } from '../api/call.ts'
+import { meQuery } from '../api/me.ts'
+import { Button, LinkButton } from '../design/button.tsx'
+import { TextField } from '../design/field.tsx'
+import { ErrorLine } from '../design/states.tsx'
+import { keepFreshKey } from '../install/fresh-key.ts'
+import { SignInFrame } from './frame.tsx'
+import { PasswordField, WithLink } from './link.tsx'
+
+/** The first run: the owner's account and the first project. */
+export function SetUp() {
+  return (
+    <WithLink kind="set_up" whenMissing={<WhereIsTheLink />}>
+      {({ token, projectName }) => <SetUpForm token={token} projectAtFirst={projectName ?? ''} />}
+    </WithLink>
+  )
+}
+
+function WhereIsTheLink() {
+  const { data } = useQuery(meQuery)
+  if (data && !data.isSetUpNeeded) {
+    return (
+      <SignInFrame title="Lethe is set up" description="This installation has its owner already.">
+        <LinkButton to="/sign-in" look="primary" className="w-full">
+          Go to the sign-in
+        </LinkButton>
+      </SignInFrame>
+    )
+  }
+  return (
+    <SignInFrame
+      title="Welcome to Lethe"
+      description={
+        <>
+          Nobody owns this installation yet. Open the set-up link that the service printed when it
+          started; it begins with{' '}
+          <code className="font-mono text-sm">{window.location.origin}/setup#</code>.
+        </>
+      }
+    >
+      <p className="text-sm text-pretty text-muted">
+        The link works once, so that nobody else can take the installation over. A restart of the
+        service prints a new one for as long as there is no owner.
+      </p>
+    </SignInFrame>
+  )
+}
+
+function SetUpForm({ token, projectAtFirst }: { token: string; projectAtFirst: string }) {
+  const queryClient = useQueryClient()
+  const navigate = useNavigate()
+  const [name, setName] = useState('')
+  const [email, setEmail] = useState('')
+  const [password, setPassword] = useState('')
+  const [projectName, setProjectName] = useState(projectAtFirst)
+  const settingUp = useMutation({
+    mutationFn: () => send(setUp, { body: { token, name, email, password, projectName } }),
+    onSuccess: async ({ project, secretKey }) => {
+      if (secretKey) keepFreshKey(project.id, secretKey)
+      queryClient.removeQueries()
+      await navigate({ to: '/projects/$projectId/install', params: { projectId: project.id } })
+    },
+  })
+  return (
+    <SignInFrame
+      title="Set up Lethe"
+      description="Make the owner’s account and name the first project. Both take a minute."
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          settingUp.mutate()
+        }}
+        className="grid gap-4"
+      >
+        <TextField
+          label="Your name"
+          autoComplete="name"
+          required
+          maxLength={200}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <TextField
+          label="E-mail"
+          type="email"
+          autoComplete="username"
+          required
+          maxLength={254}
+          value={email}
+          onChange={(event) => setEmail(event.target.value)}
+        />
+        <PasswordField value={password} onChange={setPassword} />
+        <TextField
+          label="Name of the project"
+          hint="The application whose users you record. You can change it later."
+          required
+          maxLength={200}
+          autoComplete="off"
+          placeholder="Web shop"
+          value={projectName}
+          onChange={(event) => setProjectName(event.target.value)}
+        />
+        <ErrorLine error={settingUp.error} />
+        <Button type="submit" look="primary" isBusy={settingUp.isPending}>
+          Set up and go on
+        </Button>
+      </form>
+    </SignInFrame>
+  )
+}
