@@ -7,6 +7,9 @@ import type { Recordings } from './upload.ts'
 
 const chunksAPage = 200
 
+/** Expanded at one go: fewer and larger pieces cost less to hand on. */
+const pieceBytes = 131_072
+
 const newline = 0x0a
 
 /** The data key of the session's browser was destroyed: nothing of it can be read any more. */
@@ -54,7 +57,7 @@ async function* chunkEvents(
   const sealed = await blobs.get(blobKey)
   const gzip = open(dataKey, { projectId, sessionId: session.id, tab, number }, sealed)
   dataKey.fill(0)
-  const gunzip = createGunzip()
+  const gunzip = createGunzip({ chunkSize: pieceBytes })
   gunzip.end(gzip)
   let lastByte = newline
   for await (const part of gunzip as AsyncIterable<Buffer>) {

@@ -131,7 +131,10 @@ export async function deleteRowsOfSessions(
       select session_id, tab, number
       from chunks
       where project_id = ${projectId} and session_id = any(${sessionIds}::uuid[])
+      -- In one order, so that an erasure and a retention at the same rows wait for each other.
+      order by session_id, tab, number
       limit ${limit}
+      for update
     ), deleted as (
       delete from chunks c
       using part p
