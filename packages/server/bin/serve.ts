@@ -30,8 +30,10 @@ export const serve = defineCommand({
       description: 'Run erasures too.',
     },
   },
-  run: ({ args }) =>
-    withDatabase(async (opened) => {
+  run: ({ args }) => {
+    // Listened for from the beginning: a start that is interrupted puts away what it opened.
+    const stopped = signalled()
+    return withDatabase(async (opened) => {
       const service = opened.isEmbedded ? await claimService(opened.connection) : undefined
       const log = createLog(opened.config.LOG_LEVEL)
       const metrics = createMetrics()
@@ -39,16 +41,18 @@ export const serve = defineCommand({
         await withErasure(opened, log, metrics, async (erasure) => {
           // Nobody whom a restored backup brought back is ever served.
           await reapplyLedger(erasure.options)
-          await serveUntilSignalled(opened, erasure, log, metrics, args.worker)
+          await serveUntil(stopped, opened, erasure, log, metrics, args.worker)
         })
       } finally {
         await service?.release()
       }
       log.event('info', 'service.stopped')
-    }),
+    })
+  },
 })
 
-async function serveUntilSignalled(
+async function serveUntil(
+  stopped: Promise<void>,
   opened: Opened,
   erasure: OpenedErasure,
   log: Log,
@@ -70,7 +74,7 @@ async function serveUntilSignalled(
   const worker = withWorker ? startWorker(erasure.options) : undefined
   await greet(opened, address)
 
-  await signalled()
+  await stopped
   log.event('info', 'service.stopping')
   // Whatever still runs after the time for it is cut off; the database loses nothing by that.
   setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()

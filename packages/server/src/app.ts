@@ -85,6 +85,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   requireSecretKeys(app, authenticate)
   refuseBrokenQueries(app)
   refuseUnknownRoutes(app, options)
+  closeConnectionsThatGoIdle(app)
   await app.register(swagger, openApiOptions)
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
   await app.register(healthRoutes, { db, metrics: options.metrics })
@@ -249,6 +250,18 @@ function refuseUnknownRoutes(app: FastifyInstance, { dashboard, pages }: AppOpti
           })
     return sendError(reply, request, refusal)
   })
+}
+
+/**
+ * A connection that was in use when the closing began goes idle with its answer, and would then be
+ * kept for the client's next request, which never comes.
+ */
+function closeConnectionsThatGoIdle(app: FastifyInstance): void {
+  let sweeping: NodeJS.Timeout | undefined
+  app.addHook('preClose', async () => {
+    sweeping = setInterval(() => app.server.closeIdleConnections(), 100)
+  })
+  app.addHook('onClose', async () => clearInterval(sweeping))
 }
 
 /** Answers what is no HTTP that Fastify could route: its parts never reach a route or a hook. */
