@@ -25,9 +25,11 @@ import { openApiOptions } from './openapi.ts'
 import { personRoutes } from './persons/routes.ts'
 import { keyFinder, secretKeyAuthentication } from './projects/authenticate.ts'
 import type { RateLimit } from './projects/rate-limit.ts'
+import { demoRoutes } from './recordings/demo.ts'
 import type { IngestLimits } from './recordings/ingest-gate.ts'
 import { ingestRoutes } from './recordings/ingest-routes.ts'
 import { sessionRoutes } from './recordings/routes.ts'
+import { type Sdk, sdkRoutes } from './recordings/sdk-files.ts'
 import type { Recordings } from './recordings/upload.ts'
 import type { Db } from './sql.ts'
 import { validatorCompiler } from './validation.ts'
@@ -50,6 +52,10 @@ export interface AppOptions {
   /** Without it the service takes and shows no recordings. */
   recordings?: Recordings
   ingestLimits?: IngestLimits
+  /** The files of the browser SDK; undefined where they are not built. */
+  sdk?: Sdk | undefined
+  /** The public key of the demo page; without it there is no such page. */
+  findDemoKey?: () => Promise<string | undefined>
   /** Without it there is the server API alone. */
   dashboard?: DashboardOptions
   /** The files of the dashboard; undefined where they are not built. */
@@ -104,10 +110,14 @@ async function registerDashboard(app: FastifyInstance, cursors: Cursors, options
 }
 
 async function registerRecordings(app: FastifyInstance, cursors: Cursors, options: AppOptions) {
-  const { recordings, log, ingestLimits: limits = { perAddress: 0, perProject: 0 } } = options
+  const { recordings, log, sdk, findDemoKey } = options
   if (!recordings) return
+  const limits = options.ingestLimits ?? { perAddress: 0, perProject: 0 }
   await app.register(ingestRoutes, { recordings, limits, log })
   await app.register(sessionRoutes, { recordings, cursors, log })
+  if (!sdk) return
+  await app.register(sdkRoutes, { blobs: recordings.blobs, sdk })
+  if (findDemoKey) await app.register(demoRoutes, { sdk, findKey: findDemoKey })
 }
 
 type Authenticate = ReturnType<typeof secretKeyAuthentication>

@@ -1,0 +1,39 @@
+import { execFile } from 'node:child_process'
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Blobs } from '../src/blobs/blobs.ts'
+import type { Log } from '../src/log.ts'
+import { publishSdk, readSdk, type Sdk } from '../src/recordings/sdk-files.ts'
+
+const folder = join(import.meta.dirname, '../../sdk-browser')
+
+const buildSeconds = 120
+
+/**
+ * The browser SDK, built where it is not yet, and published for pages that name its version.
+ * Undefined where it cannot be built, as without the tools for it: all else works without.
+ */
+export async function openSdk(blobs: Blobs, log: Log): Promise<Sdk | undefined> {
+  const dist = join(folder, 'dist')
+  let sdk = await readSdk(dist)
+  if (!sdk && (await isThere(join(folder, 'build.ts')))) {
+    try {
+      await promisify(execFile)(process.execPath, [join(folder, 'build.ts')], {
+        timeout: buildSeconds * 1_000,
+      })
+      sdk = await readSdk(dist)
+    } catch (error) {
+      log.fault('sdk.build', error)
+    }
+  }
+  if (sdk) await publishSdk(blobs, sdk)
+  return sdk
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}
