@@ -61,6 +61,9 @@ export function connect(options: DbOptions): Db {
   // An idle connection that breaks says so with an event that ends the process if nobody listens.
   // The pool drops the connection by itself, and the next query that needs one reports the fault.
   pool.on('error', () => {})
+  // The same between two statements of a transaction, when the pool does not listen; the next one
+  // reports the fault.
+  pool.on('connect', (client) => client.on('error', () => {}))
   const short = pipelined({ ...config, pipeline: true }, 1)
   const write = pipelined({ ...config, pipeline: true }, writeConnections)
   return {
@@ -96,6 +99,9 @@ export function openPool(
   const { types: _ours, ...config } = clientConfig(connection, statementSeconds)
   const pool = new pg.Pool({ ...config, max: size, idleTimeoutMillis: 60_000 })
   pool.on('error', () => {})
+  // The same between two statements of a transaction, when the pool does not listen; the next one
+  // reports the fault.
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 
