@@ -12,6 +12,7 @@ import { JobFailed, UsageError } from './command.ts'
 import { erase } from './erase.ts'
 import { jobs } from './jobs.ts'
 import { keys } from './keys.ts'
+import { members } from './members.ts'
 import { migrate } from './migrate.ts'
 import { projects } from './projects.ts'
 import { reapply } from './reapply.ts'
@@ -24,7 +25,7 @@ const lethe = defineCommand({
     name: 'lethe',
     description: 'Person records and provable erasure for session recording.',
   },
-  subCommands: { serve, worker, migrate, projects, keys, erase, jobs, receipt, reapply },
+  subCommands: { serve, worker, migrate, projects, keys, members, erase, jobs, receipt, reapply },
 })
 
 /** Ends with 0 when done, 1 when it failed, 2 when it was called wrongly, 3 when a job failed. */

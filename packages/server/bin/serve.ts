@@ -1,21 +1,32 @@
 import { defineCommand } from 'citty'
-import { buildApp } from '../src/app.ts'
+import { type AppOptions, buildApp } from '../src/app.ts'
 import { claimService } from '../src/embedded/embedded.ts'
 import { reapplyLedger } from '../src/erasure/reapply.ts'
-import { startWorker } from '../src/erasure/worker.ts'
 import { createLog, type Log } from '../src/log.ts'
+import { makeSetUpLink } from '../src/members/links.ts'
+import { deleteEnded } from '../src/members/store.ts'
 import { createMetrics, type Metrics } from '../src/metrics.ts'
 import { readCursorKey } from '../src/migrate.ts'
 import { indexSearchTail } from '../src/persons/search-index.ts'
 import { tokenBuckets } from '../src/projects/rate-limit.ts'
-import { createKey, createProject, listProjects } from '../src/projects/store.ts'
+import { createProjectWithKeys, listProjects } from '../src/projects/store.ts'
+import { demoKey } from '../src/recordings/demo.ts'
+import { startUpkeep } from '../src/recordings/upkeep.ts'
+import type { Recordings } from '../src/recordings/upload.ts'
 import { repeat } from '../src/repeat.ts'
 import { print, signalled, withDatabase } from './command.ts'
 import type { Opened } from './open.ts'
+import { withDashboard } from './open-dashboard.ts'
 import { type OpenedErasure, withErasure } from './open-erasure.ts'
+import { openSdk } from './open-sdk.ts'
+import { demoKeyFile, type Storage } from './open-storage.ts'
+import { startWork } from './work.ts'
 
 /** How often rows that the search still scans are given to its index. */
 const searchIndexSeconds = 2
+
+/** How often sign-ins, links and limits that have ended are deleted. */
+const membersUpkeepSeconds = 600
 
 /** How long requests in flight may take to end after a signal. */
 const stopSeconds = 25
@@ -59,42 +70,86 @@ async function serveUntil(
   metrics: Metrics,
   withWorker: boolean,
 ): Promise<void> {
-  const { config, db, connection } = opened
-  const app = await buildApp({
+  const { config } = opened
+  await withDashboard(opened, erasure.storage, async (dashboard, pages) => {
+    const recordings = recordingsOf(opened, erasure.storage)
+    const options = await appOptions(opened, log, metrics)
+    const app = await buildApp({ ...options, recordings, dashboard, pages })
+    const address = await app.listen({ host: config.HOST, port: config.PORT })
+    const stopUpkeep = repeatUpkeep(opened, recordings, log)
+    const work = withWorker ? await startWork(opened, erasure, log) : undefined
+    await greet(opened, address, options)
+
+    await stopped
+    log.event('info', 'service.stopping')
+    // Whatever still runs after the time for it is cut off; the database loses nothing by that.
+    setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
+    await Promise.all([app.close(), work?.stop(), stopUpkeep()])
+  })
+}
+
+async function appOptions(
+  { config, db, connection, isEmbedded }: Opened,
+  { blobs, keySql, masterKeys }: Storage,
+  log: Log,
+  metrics: Metrics,
+): Promise<AppOptions> {
+  return {
     db,
     log,
     metrics,
     cursorKey: await readCursorKey(connection),
+    sdk: await openSdk(blobs, log),
+    ...(isEmbedded && { findDemoKey: () => demoKey(db.sql, demoKeyFile(config)) }),
+    trustProxy: config.TRUST_PROXY,
+    ingestLimits: {
+      perAddress: config.INGEST_LIMIT_PER_ADDRESS,
+      perProject: config.INGEST_LIMIT_PER_PROJECT,
+    },
     ...(config.RATE_LIMIT_PER_SECOND > 0 && {
       rateLimit: tokenBuckets(config.RATE_LIMIT_PER_SECOND, config.RATE_LIMIT_BURST),
     }),
-  })
-  const address = await app.listen({ host: config.HOST, port: config.PORT })
-  const stopIndexing = repeat('search.index', searchIndexSeconds, () => indexSearchTail(db), log)
-  const worker = withWorker ? startWorker(erasure.options) : undefined
-  await greet(opened, address)
-
-  await stopped
-  log.event('info', 'service.stopping')
-  // Whatever still runs after the time for it is cut off; the database loses nothing by that.
-  setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
-  await Promise.all([app.close(), worker?.stop(), stopIndexing()])
+  }
 }
 
-async function greet({ db, facts, isEmbedded }: Opened, address: string): Promise<void> {
-  print(`Lethe listens on ${address}`)
-  print(
-    `  database   PostgreSQL ${facts.version}${isEmbedded ? ', embedded' : ''} (${facts.encoding}, ${facts.locale})`,
-  )
-  print(`  API page   ${address}/docs`)
-  if (!isEmbedded || (await listProjects(db.sql)).length > 0) return
+/** What every process that serves does in the background. */
+function repeatUpkeep({ db }: Opened, recordings: Recordings, log: Log): () => Promise<unknown> {
+  const stops = [
+    repeat('search.index', searchIndexSeconds, () => indexSearchTail(db), log),
+    repeat('members.upkeep', membersUpkeepSeconds, () => deleteEnded(db.sql), log),
+    startUpkeep(recordings, log),
+  ]
+  return () => Promise.all(stops.map((stop) => stop()))
+}
 
-  const { secretKey, publicKey } = await db.begin(async (tx) => {
-    const project = await createProject(tx, 'My first project')
-    const secret = await createKey(tx, project.id, 'secret', 'first secret key')
-    const publicKey = await createKey(tx, project.id, 'public', 'first public key')
-    return { secretKey: secret.text, publicKey: publicKey.text }
-  })
+async function greet(
+  opened: Opened,
+  address: string,
+  { sdk, findDemoKey }: AppOptions,
+): Promise<void> {
+  const { db, facts, isEmbedded, config } = opened
+  const { encoding, locale } = facts
+  const embedded = isEmbedded ? ', embedded' : ''
+  print(`Lethe listens on ${address}`)
+  print(`  database   PostgreSQL ${facts.version}${embedded} (${encoding}, ${locale})`)
+  print(`  API page   ${address}/docs`)
+  print(`  dashboard  ${config.PUBLIC_URL || address}`)
+  if (!sdk) print('  recorder   not built: npm run build -w packages/sdk-browser')
+  else if (findDemoKey) print(`  demo page  ${address}/demo`)
+  if (isEmbedded) await greetFirstProject(opened, address)
+  const link = await makeSetUpLink(db, config.PUBLIC_URL || address)
+  if (link !== undefined) {
+    print(
+      `\nThe dashboard has no owner yet. This link makes one; it works once, for a day:\n  ${link}`,
+    )
+  }
+}
+
+async function greetFirstProject({ db }: Opened, address: string): Promise<void> {
+  if ((await listProjects(db.sql)).length > 0) return
+  const { secretKey, publicKey } = await db.begin((tx) =>
+    createProjectWithKeys(tx, 'My first project'),
+  )
   print(`
 There was no project yet, so here is one, "My first project". Its keys are shown this once:
   secret key  ${secretKey}   (for your backend, never in a page)

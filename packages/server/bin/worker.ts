@@ -1,10 +1,10 @@
 import { defineCommand } from 'citty'
 import { reapplyLedger } from '../src/erasure/reapply.ts'
-import { startWorker } from '../src/erasure/worker.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { print, signalled, withDatabase } from './command.ts'
 import { withErasure } from './open-erasure.ts'
+import { startWork } from './work.ts'
 
 /** How long attempts may take to be handed back after a signal. */
 const stopSeconds = 25
@@ -14,9 +14,10 @@ export const worker = defineCommand({
   run: () =>
     withDatabase(async (opened) => {
       const log = createLog(opened.config.LOG_LEVEL)
-      await withErasure(opened, log, createMetrics(), async ({ options }) => {
+      await withErasure(opened, log, createMetrics(), async (erasure) => {
+        const { options } = erasure
         await reapplyLedger(options)
-        const running = startWorker(options)
+        const running = await startWork(opened, erasure, log)
         print(`Lethe works on deletion jobs, ${options.jobsAtOnce} at once`)
         await signalled()
         // What is cut off here is found by the next worker when its lease has ended.

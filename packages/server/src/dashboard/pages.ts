@@ -186,7 +186,7 @@ const notBuilt = `<!doctype html>
 <head><meta charset="utf-8"><title>Lethe</title></head>
 <body>
 <h1>The dashboard is not built yet</h1>
-<p>The API works. To have the dashboard too, run <code>npm run build -w packages/dashboard</code>
+<p>The API works. To have the dashboard too, run <code>npm run build</code>
 in the folder of Lethe and start it again.</p>
 </body>
 </html>

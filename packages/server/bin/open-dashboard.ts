@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { replayPath } from '@lethe/contract/dashboard-replay.ts'
+import type { DashboardOptions } from '../src/dashboard/context.ts'
+import { type Pages, readPages } from '../src/dashboard/pages.ts'
+import type { Log } from '../src/log.ts'
+import { openSignIn } from '../src/members/better-auth.ts'
+import { readInstanceSecrets } from '../src/members/secret.ts'
+import { openPool } from '../src/sql.ts'
+import type { DeliveryOptions } from '../src/webhooks/deliver.ts'
+import type { Opened } from './open.ts'
+import type { Storage } from './open-storage.ts'
+
+const packageFile = join(import.meta.dirname, '../package.json')
+const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
+
+/** Sign-ins are few: what asks who is signed in takes a millisecond. */
+const signInConnections = 3
+
+/** Opens what the dashboard needs, and closes it after `work`. */
+export async function withDashboard(
+  opened: Opened,
+  storage: Storage,
+  work: (dashboard: DashboardOptions, pages: Pages | undefined) => Promise<void>,
+): Promise<void> {
+  const { config, connection, db, facts, isEmbedded } = opened
+  const secrets = await readInstanceSecrets(db.sql, storage.masterKeys)
+  const pool = openPool(connection, signInConnections)
+  try {
+    const options: DashboardOptions = {
+      signIn: openSignIn(pool, secrets.signIn),
+      publicUrl: config.PUBLIC_URL,
+      replayUrl: `${config.REPLAY_URL}${replayPath}`,
+      version: readVersion(),
+      database: { version: facts.version, isEmbedded },
+      blobs: { kind: config.BLOBS_URL === '' ? 'folder' : 's3' },
+      webhooks: {
+        secret: secrets.webhooks,
+        allowPrivate: config.WEBHOOK_PRIVATE_ADDRESSES === 'allow',
+      },
+    }
+    await work(options, await readPages(pagesFolder))
+  } finally {
+    await pool.end()
+  }
+}
+
+/** What the deliveries of webhooks need. */
+export async function deliveryOptions(
+  { config, db }: Opened,
+  { masterKeys }: Storage,
+  log: Log,
+): Promise<DeliveryOptions> {
+  const { webhooks } = await readInstanceSecrets(db.sql, masterKeys)
+  const allowPrivate = config.WEBHOOK_PRIVATE_ADDRESSES === 'allow'
+  return { db, log, secret: webhooks, allowPrivate, version: readVersion() }
+}
+
+export function readVersion(): string {
+  return (JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string }).version
+}
