@@ -48,3 +48,8 @@ function openMasterKeys(config: Config): Promise<MasterKeys> | MasterKeys {
     join(folder, 'blobs'),
   ])
 }
+
+/** Where the text of the demo page's public key is kept. */
+export function demoKeyFile(config: Config): string {
+  return join(resolve(config.DATA_DIR), 'demo-key')
+}

@@ -73,8 +73,8 @@ async function serveUntil(
   const { config } = opened
   await withDashboard(opened, erasure.storage, async (dashboard, pages) => {
     const recordings = recordingsOf(opened, erasure.storage)
-    const options = await appOptions(opened, log, metrics)
-    const app = await buildApp({ ...options, recordings, dashboard, pages })
+    const options = await appOptions(opened, recordings, log, metrics)
+    const app = await buildApp({ ...options, dashboard, pages })
     const address = await app.listen({ host: config.HOST, port: config.PORT })
     const stopUpkeep = repeatUpkeep(opened, recordings, log)
     const work = withWorker ? await startWork(opened, erasure, log) : undefined
@@ -88,9 +88,13 @@ async function serveUntil(
   })
 }
 
+function recordingsOf({ db }: Opened, { blobs, keySql, masterKeys }: Storage): Recordings {
+  return { db, blobs, browserKeys: { sql: keySql, masterKeys } }
+}
+
 async function appOptions(
   { config, db, connection, isEmbedded }: Opened,
-  { blobs, keySql, masterKeys }: Storage,
+  recordings: Recordings,
   log: Log,
   metrics: Metrics,
 ): Promise<AppOptions> {
@@ -99,7 +103,8 @@ async function appOptions(
     log,
     metrics,
     cursorKey: await readCursorKey(connection),
-    sdk: await openSdk(blobs, log),
+    recordings,
+    sdk: await openSdk(recordings.blobs, log),
     ...(isEmbedded && { findDemoKey: () => demoKey(db.sql, demoKeyFile(config)) }),
     trustProxy: config.TRUST_PROXY,
     ingestLimits: {
