@@ -4,6 +4,7 @@ import { decideConsent, rememberConsent, rememberedConsent } from './consent.ts'
 import type { LoadRecorder } from './follow.ts'
 import { onPage } from './page.ts'
 import { browserPlatform, type Platform } from './platform.ts'
+import { quiet } from './quiet.ts'
 import { isUserId } from './user-id.ts'
 import { version } from './version.ts'
 
@@ -82,11 +83,9 @@ export function createLethe(loadRecorder: LoadRecorder, defaultHost?: string): L
 
 /** A call that cannot hurt the page, and does nothing where there is none. */
 function safely<A extends unknown[]>(call: (...input: A) => void) {
+  const quietly = quiet(call)
   return (...input: A) => {
-    if (typeof document === 'undefined') return
-    try {
-      call(...input)
-    } catch {}
+    if (typeof document !== 'undefined') quietly(...input)
   }
 }
 

@@ -1,3 +1,5 @@
+import { quiet } from './quiet.ts'
+
 const ACTIONS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'scroll', 'touchstart']
 
 /** Calls back whenever the visitor does something; answers how to end that. */
@@ -20,19 +22,20 @@ export interface PageEvents {
 
 /** Listens to the page. No `unload`: it would keep the page out of the bfcache. */
 export function onPage({ act, hide, restore, online }: PageEvents) {
-  const hidden = () => document.visibilityState === 'hidden' && hide(false)
-  const left = () => hide(true)
-  const shown = (event: PageTransitionEvent) => event.persisted && restore()
+  const hidden = quiet(() => document.visibilityState === 'hidden' && hide(false))
+  const left = quiet(() => hide(true))
+  const shown = quiet((event: PageTransitionEvent) => event.persisted && restore())
+  const connected = quiet(online)
   document.addEventListener('visibilitychange', hidden)
   addEventListener('pagehide', left)
   addEventListener('pageshow', shown)
-  addEventListener('online', online)
-  const endActivity = onActivity(act)
+  addEventListener('online', connected)
+  const endActivity = onActivity(quiet(act))
   return () => {
     document.removeEventListener('visibilitychange', hidden)
     removeEventListener('pagehide', left)
     removeEventListener('pageshow', shown)
-    removeEventListener('online', online)
+    removeEventListener('online', connected)
     endActivity()
   }
 }

@@ -1,3 +1,4 @@
+import { quiet } from './quiet.ts'
 import { browserStore, type Store } from './storage.ts'
 
 /** What the SDK needs of the browser, as one value, so that its logic runs anywhere. */
@@ -26,7 +27,7 @@ export function browserPlatform(): Platform {
     now: Date.now,
     random: Math.random,
     after(milliseconds, run) {
-      const timer = setTimeout(run, milliseconds)
+      const timer = setTimeout(quiet(run), milliseconds)
       return () => clearTimeout(timer)
     },
     async fetch(url, body) {

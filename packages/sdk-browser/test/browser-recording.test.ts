@@ -71,7 +71,9 @@ describe('a page', () => {
     await older.goto(`${site.url}/`)
     const [first, second] = await until(() => {
       const [one, two] = [true, false].map((isGzip) =>
-        lethe.requests('chunks').find((each) => each.isGzip === isGzip && /"type":2/.test(each.text)),
+        lethe
+          .requests('chunks')
+          .find((each) => each.isGzip === isGzip && /"type":2/.test(each.text)),
       )
       return one && two && [one, two]
     })
@@ -129,7 +131,12 @@ describe('the snapshot in slices', () => {
     expect(comparable(ours)).toEqual(comparable(theirs))
   })
 
-  test('is whole, though the page changes between the slices', async ({ lethe, site, page, context }) => {
+  test('is whole, though the page changes between the slices', async ({
+    lethe,
+    site,
+    page,
+    context,
+  }) => {
     const list = Array.from({ length: 3000 }, (_, at) => `<li id="l${at}">${at}</li>`).join('')
     site.set('/', html(lethe, `<ul id="a">${list}</ul><ul id="b"></ul><ol></ol>`))
     // Slices of no time at all, and a page that never rests while they are taken.
@@ -153,7 +160,8 @@ describe('the snapshot in slices', () => {
             else if (what === 1) target?.append(one as Element)
             else if (what === 2) target?.prepend(one as Element)
             else if (what === 3) a?.insertBefore(one as Element, a.children[random(90)] as Element)
-            else if (what === 4) one?.insertAdjacentHTML('afterend', `<li>new ${count}<b>x</b></li>`)
+            else if (what === 4)
+              one?.insertAdjacentHTML('afterend', `<li>new ${count}<b>x</b></li>`)
             else if (one) one.textContent = `changed ${count}`
             count++
           }
@@ -166,7 +174,7 @@ describe('the snapshot in slices', () => {
     })
     await page.goto(`${site.url}/`)
     await until(() => page.evaluate(() => document.body.dataset.done), 100)
-    const real = await page.evaluate(() => document.body.innerText)
+    const real = await page.evaluate(() => document.body.textContent)
     await page.evaluate(() => globalThis.lethe?.stop())
     await until(() => lethe.events().some(isSnapshot))
     await until(() => lethe.requests('chunks').every(({ status }) => status === 200))
@@ -181,7 +189,7 @@ describe('the snapshot in slices', () => {
       // biome-ignore lint/suspicious/noExplicitAny: the player as a global
       const replayer = new (globalThis as any).rrweb.Replayer(events, { mouseTail: false })
       replayer.pause(events.at(-1).timestamp - events[0].timestamp + 1)
-      return replayer.iframe.contentDocument.body.innerText
+      return replayer.iframe.contentDocument.body.textContent
     }, lethe.events())
     expect(replayed).toBe(real)
   })
@@ -225,7 +233,11 @@ describe('what is too much for a page', () => {
   })
 })
 
-test('a change of route in a single-page application is recorded, masked', async ({ lethe, site, page }) => {
+test('a change of route in a single-page application is recorded, masked', async ({
+  lethe,
+  site,
+  page,
+}) => {
   site.set('/', html(lethe, '<p></p>'))
   await page.goto(`${site.url}/`)
   await until(() => lethe.events().some(isSnapshot))
@@ -249,7 +261,9 @@ function comparable(node: any): unknown {
   const isSeen = (child: any) => rest.tagName !== 'head' || child.type !== 3
   return {
     ...rest,
-    attributes: Object.fromEntries(Object.entries(kept).filter(([name]) => !/^on|^nonce/.test(name))),
+    attributes: Object.fromEntries(
+      Object.entries(kept).filter(([name]) => !/^on|^nonce/.test(name)),
+    ),
     childNodes: childNodes?.filter(isSeen).map(comparable),
   }
 }

@@ -110,7 +110,13 @@ export function html(lethe: LetheServer, body: string, options = '{}') {
 export async function until<T>(what: () => T | Promise<T>, seconds = 30): Promise<NonNullable<T>> {
   let seen: T | undefined
   await expect
-    .poll(async () => Boolean((seen = await what())), { timeout: seconds * 1000, interval: 50 })
+    .poll(
+      async () => {
+        seen = await what()
+        return Boolean(seen)
+      },
+      { timeout: seconds * 1000, interval: 50 },
+    )
     .toBe(true)
   return seen as NonNullable<T>
 }

@@ -53,7 +53,11 @@ export async function startLetheServer(dist: string) {
   const received: Received[] = []
   const chunks: StoredChunk[] = []
   const browsers = new Map<string, { userId?: string; retired: boolean }>()
-  const state = { settings: { ...settings }, isDown: false, script: undefined as Script | undefined }
+  const state = {
+    settings: { ...settings },
+    isDown: false,
+    script: undefined as Script | undefined,
+  }
 
   const server = createServer((request, response) => {
     if (state.isDown) return request.socket.destroy()
@@ -84,7 +88,8 @@ export async function startLetheServer(dist: string) {
     received.push(one)
     const result: Result = state.script?.(one) ?? handle(one)
     one.status = result.status
-    for (const [name, value] of Object.entries(result.headers ?? {})) response.setHeader(name, value)
+    for (const [name, value] of Object.entries(result.headers ?? {}))
+      response.setHeader(name, value)
     response.writeHead(result.status, { 'content-type': 'application/json' })
     response.end(JSON.stringify(result.body))
   }
@@ -122,7 +127,10 @@ export async function startLetheServer(dist: string) {
     if (browsers.get(browser)?.retired !== false) {
       return { status: 410, body: refusal('new_browser') }
     }
-    const events = text.split('\n').filter(Boolean).map((line) => JSON.parse(line))
+    const events = text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line))
     const chunk = { browser, session, tab, number: Number(number), events }
     const isSame = (each: StoredChunk) =>
       each.session === session && each.tab === tab && each.number === chunk.number
@@ -143,7 +151,8 @@ export async function startLetheServer(dist: string) {
         .filter(belongs)
         .sort((a, b) => a.number - b.number)
         .flatMap((chunk) => chunk.events),
-    requests: (endpoint: string) => received.filter(({ path }) => path === `/ingest/v1/${endpoint}`),
+    requests: (endpoint: string) =>
+      received.filter(({ path }) => path === `/ingest/v1/${endpoint}`),
     retire(userId: string) {
       for (const browser of browsers.values()) if (browser.userId === userId) browser.retired = true
     },

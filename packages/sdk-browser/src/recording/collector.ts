@@ -63,7 +63,8 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       if (lines.length && size + line.length > limit) due()
       append(line)
       isSnapshot ||= snapshot
-      if (size > limit) due()
+      // A snapshot goes at once: without it the rest is nothing, and a beacon cannot carry it.
+      if (snapshot || size > limit) due()
     },
     /** Counts what is missing; the recording says so itself as soon as it goes on. */
     lose(events: number, reason: string) {

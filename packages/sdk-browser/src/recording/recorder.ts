@@ -3,7 +3,7 @@ import type { eventWithTime } from '@rrweb/types'
 import { createMasker } from '../masking/masker.ts'
 import type { Masking } from '../masking/preset.ts'
 import { stars } from '../masking/text.ts'
-import { maskUrl } from '../masking/url.ts'
+import { createAddress } from './address.ts'
 import { createBudget, ELEMENTS_MAXIMUM } from './budget.ts'
 import type { Record, Rrweb } from './rrweb.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
@@ -44,6 +44,7 @@ const FAULTS_MAXIMUM = 3
 export function createRecorder(options: RecorderOptions): Recorder {
   const { masking, write, say } = options
   const budget = createBudget(Date.now())
+  const address = createAddress(masking.preset)
   let held: eventWithTime[] = []
   let snapshot: Snapshot | undefined
   let stopRrweb: (() => void) | undefined
@@ -51,7 +52,6 @@ export function createRecorder(options: RecorderOptions): Recorder {
   let open = false
   let ended = false
   let faults = 0
-  let href = ''
 
   const end = (reason: string, detail: object = {}) => {
     if (ended) return
@@ -71,23 +71,20 @@ export function createRecorder(options: RecorderOptions): Recorder {
     if (!open) return
     if (!budget.spend(changesIn(event), Date.now())) return end('too_many_mutations')
     if (snapshot) held.push(event)
-    else writer.queue(href === location.href ? [event] : [moved(), event])
-  }
-  /** A route of a single-page application: the address changed and no page was loaded. */
-  const moved = (): eventWithTime => {
-    href = location.href
-    const shown = masking.preset === 'open' ? href : maskUrl(href)
-    const data = { tag: 'lethe:url', payload: { href: shown } }
-    return { type: 5, data, timestamp: Date.now() }
+    else writer.queue([...address.moved(), event])
   }
   const snapshotWith = (rrweb: Rrweb) => {
     held = []
-    snapshot = takeSnapshot(rrweb, inOwnTask, (events) => {
-      snapshot = undefined
-      href = location.href
-      writer.queue([...events, ...held])
-      held = []
-    })
+    snapshot = takeSnapshot(
+      rrweb,
+      (run) => inOwnTask(run, fault),
+      (events) => {
+        snapshot = undefined
+        address.told()
+        writer.queue([...events, ...held])
+        held = []
+      },
+    )
   }
   const pause = () => {
     open = wanted = false
@@ -117,7 +114,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
     stopRrweb = undefined
   }
   const finish = () => {
-    snapshot?.finish()
+    try {
+      snapshot?.finish()
+    } catch {
+      fault()
+    }
     writer.writeAll()
   }
   return { resume, pause, finish, stop }

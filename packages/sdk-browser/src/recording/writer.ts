@@ -31,7 +31,7 @@ export function createWriter(
       inOwnTask(() => {
         isScheduled = false
         writeAll()
-      })
+      }, fault)
     },
     clear() {
       waiting = []
@@ -40,11 +40,15 @@ export function createWriter(
 }
 
 /** Runs in a task of its own; unlike a timer it is not held back when nested. */
-export function inOwnTask(run: () => void) {
+export function inOwnTask(run: () => void, fault: () => void) {
   const { port1, port2 } = new MessageChannel()
   port1.onmessage = () => {
     port1.close()
-    run()
+    try {
+      run()
+    } catch {
+      fault()
+    }
   }
   port2.postMessage(0)
 }

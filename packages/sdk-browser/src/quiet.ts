@@ -1,0 +1,8 @@
+/** A function of ours as the page may call it: whatever goes wrong in it stays in it. */
+export function quiet<A extends unknown[]>(run: (...input: A) => void) {
+  return (...input: A) => {
+    try {
+      run(...input)
+    } catch {}
+  }
+}
