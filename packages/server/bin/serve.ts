@@ -11,7 +11,6 @@ import { indexSearchTail } from '../src/persons/search-index.ts'
 import { tokenBuckets } from '../src/projects/rate-limit.ts'
 import { createProjectWithKeys, listProjects } from '../src/projects/store.ts'
 import { demoKey } from '../src/recordings/demo.ts'
-import { startUpkeep } from '../src/recordings/upkeep.ts'
 import type { Recordings } from '../src/recordings/upload.ts'
 import { repeat } from '../src/repeat.ts'
 import { print, signalled, withDatabase } from './command.ts'
@@ -76,7 +75,7 @@ async function serveUntil(
     const options = await appOptions(opened, recordings, log, metrics)
     const app = await buildApp({ ...options, dashboard, pages })
     const address = await app.listen({ host: config.HOST, port: config.PORT })
-    const stopUpkeep = repeatUpkeep(opened, recordings, log)
+    const stopUpkeep = repeatUpkeep(opened, log)
     const work = withWorker ? await startWork(opened, erasure, log) : undefined
     await greet(opened, address, options)
 
@@ -118,11 +117,10 @@ async function appOptions(
 }
 
 /** What every process that serves does in the background. */
-function repeatUpkeep({ db }: Opened, recordings: Recordings, log: Log): () => Promise<unknown> {
+function repeatUpkeep({ db }: Opened, log: Log): () => Promise<unknown> {
   const stops = [
     repeat('search.index', searchIndexSeconds, () => indexSearchTail(db), log),
     repeat('members.upkeep', membersUpkeepSeconds, () => deleteEnded(db.sql), log),
-    startUpkeep(recordings, log),
   ]
   return () => Promise.all(stops.map((stop) => stop()))
 }
