@@ -8,7 +8,7 @@ import type { Blobs } from '../src/blobs/blobs.ts'
 import { browserPrefix, sessionPrefix } from '../src/blobs/blobs.ts'
 import { openFolder } from '../src/blobs/filesystem.ts'
 import { type MasterKeys, parseMasterKeys } from '../src/blobs/master-keys.ts'
-import { type AttemptOptions, runNextAttempt } from '../src/erasure/attempt.ts'
+import type { AttemptOptions } from '../src/erasure/attempt.ts'
 import { createErasureMetrics } from '../src/erasure/metrics.ts'
 import { requestDeletion } from '../src/erasure/request.ts'
 import { openSigner } from '../src/erasure/signing-keys.ts'
@@ -102,7 +102,6 @@ export async function openClock(address: DbAddress): Promise<TestClock> {
 const realClock = "date_trunc('milliseconds', clock_timestamp())"
 
 export interface Recorded {
-  externalId: string
   personId: string
   browserIds: string[]
   sessionIds: string[]
@@ -118,43 +117,61 @@ export interface Recording {
 
 /** A person with recordings as ingestion leaves them: keys, blobs and rows. */
 export async function record(
-  { options: { db, blobs }, masterKeys }: TestErasure,
+  erasure: TestErasure,
   projectId: number,
   externalId: string,
-  { browsers = 2, sessions = 2, chunks = 2, properties = { name: 'Ada' } }: Recording = {},
+  { browsers = 2, properties = { name: 'Ada' }, ...recording }: Recording = {},
 ): Promise<Recorded> {
+  const { db } = erasure.options
   await writePerson(db.sql, projectId, externalId, properties, true)
   const [person] = await db.sql<{ id: string }>`
     select id from persons where project_id = ${projectId} and external_id = ${externalId}`
   const personId = person!.id
-  const recorded: Recorded = { externalId, personId, browserIds: [], sessionIds: [], blobKeys: [] }
+  const recorded: Recorded = { personId, browserIds: [], sessionIds: [], blobKeys: [] }
   for (let b = 0; b < browsers; b++) {
-    const browserId = randomUUID()
-    recorded.browserIds.push(browserId)
-    await createBrowserKey({ sql: db.sql, masterKeys }, projectId, browserId)
-    await db.sql`insert into browsers (project_id, id) values (${projectId}, ${browserId})`
-    for (let s = 0; s < sessions; s++) {
-      const sessionId = randomUUID()
-      recorded.sessionIds.push(sessionId)
-      await db.sql`
-        insert into sessions (project_id, id, browser_id, chunks, bytes, url)
-        values (${projectId}, ${sessionId}, ${browserId}, ${chunks}, ${chunks * 10},
-          ${`https://example.com/of/${externalId}`})`
-      await blobs.open(sessionPrefix(projectId, browserId, sessionId))
-      for (let c = 0; c < chunks; c++) {
-        const key = `${sessionPrefix(projectId, browserId, sessionId)}t-${c}-${randomUUID()}`
-        recorded.blobKeys.push(key)
-        await db.sql`
-          insert into chunks (project_id, session_id, tab, number, blob_key, state, intent_until,
-            stored_at, bytes)
-          values (${projectId}, ${sessionId}, 't', ${c}, ${key}, 'stored', app_now(), app_now(), 10)`
-        await blobs.put(key, randomBytes(10))
-      }
-    }
-    // Some sessions were recorded before the browser was identified.
+    const browser = await newBrowser(erasure, projectId, recording)
+    recorded.browserIds.push(...browser.browserIds)
+    recorded.sessionIds.push(...browser.sessionIds)
+    recorded.blobKeys.push(...browser.blobKeys)
     await db.sql`
       insert into person_browsers (project_id, browser_id, person_id)
-      values (${projectId}, ${browserId}, ${personId})`
+      values (${projectId}, ${browser.browserIds[0]}, ${personId})`
+  }
+  return recorded
+}
+
+/** A browser that is nobody's yet, with its recordings. */
+export async function newBrowser(
+  { options: { db, blobs }, masterKeys }: TestErasure,
+  projectId: number,
+  { sessions = 2, chunks = 2 }: Omit<Recording, 'browsers' | 'properties'> = {},
+): Promise<Recorded> {
+  const browserId = randomUUID()
+  const recorded: Recorded = {
+    personId: '0',
+    browserIds: [browserId],
+    sessionIds: [],
+    blobKeys: [],
+  }
+  await createBrowserKey({ sql: db.sql, masterKeys }, projectId, browserId)
+  await db.sql`insert into browsers (project_id, id) values (${projectId}, ${browserId})`
+  for (let s = 0; s < sessions; s++) {
+    const sessionId = randomUUID()
+    recorded.sessionIds.push(sessionId)
+    await db.sql`
+      insert into sessions (project_id, id, browser_id, chunks, bytes, url)
+      values (${projectId}, ${sessionId}, ${browserId}, ${chunks}, ${chunks * 10},
+        'https://example.com/')`
+    await blobs.open(sessionPrefix(projectId, browserId, sessionId))
+    for (let c = 0; c < chunks; c++) {
+      const key = `${sessionPrefix(projectId, browserId, sessionId)}t-${c}-${randomUUID()}`
+      recorded.blobKeys.push(key)
+      await db.sql`
+        insert into chunks (project_id, session_id, tab, number, blob_key, state, intent_until,
+          stored_at, bytes)
+        values (${projectId}, ${sessionId}, 't', ${c}, ${key}, 'stored', app_now(), app_now(), 10)`
+      await blobs.put(key, randomBytes(10))
+    }
   }
   return recorded
 }
@@ -171,11 +188,6 @@ export function requestErasure(
     keepRecordings,
     requestedBy: 'command',
   })
-}
-
-/** Attempts until none is due. */
-export async function runAll(options: AttemptOptions): Promise<void> {
-  while ((await runNextAttempt(options)) !== undefined);
 }
 
 /** Everything that is kept of a person and its recordings, hashed: rows, data keys and blobs. */

@@ -38,6 +38,11 @@ export async function runNextAttempt(options: AttemptOptions): Promise<AttemptOu
   return job && runAttempt(options, job, sentAt)
 }
 
+/** Attempts until none is due. */
+export async function runAll(options: AttemptOptions): Promise<void> {
+  while ((await runNextAttempt(options)) !== undefined);
+}
+
 /**
  * Makes one attempt at a claimed job: its steps from the first to the last. `sentAt` is when the
  * claim was sent, on the clock of performance.now(). An aborted `stopping` hands the attempt back.

@@ -55,7 +55,7 @@ export function holdLease(
 
   const lose = () => controller.abort(new LeaseLost())
   const stop = () => controller.abort(stopping?.reason)
-  let deadline = setTimeout(lose, until - performance.now())
+  let deadline = setTimeout(lose, Math.max(0, until - performance.now()))
   const ticks = setInterval(() => void tick(), noteSeconds * 1_000)
   if (stopping?.aborted) stop()
   stopping?.addEventListener('abort', stop)
