@@ -93,12 +93,16 @@ export async function request<T>(
   signal: AbortSignal | undefined,
   work: (options: { abortSignal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
-  const deadline = AbortSignal.timeout(requestSeconds * 1_000)
-  const abortSignal = signal ? AbortSignal.any([signal, deadline]) : deadline
+  // Not AbortSignal.timeout: each of its timers lives to its end, however soon the answer came.
+  const deadline = new AbortController()
+  const timer = setTimeout(() => deadline.abort(), requestSeconds * 1_000)
+  const abortSignal = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
   try {
     abortSignal.throwIfAborted()
     return await work({ abortSignal })
   } catch (error) {
-    throw s3Fault(error, signal, deadline)
+    throw s3Fault(error, signal, deadline.signal)
+  } finally {
+    clearTimeout(timer)
   }
 }

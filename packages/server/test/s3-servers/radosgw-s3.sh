@@ -4,7 +4,8 @@
 #
 # usage: radosgw-s3.sh DIRECTORY PORT MONITOR_PORT MONITOR_OLD_PORT
 # Prints "ready <port> <access key> <secret key>", serves until its standard input ends, and takes its
-# processes along: so none outlives the test that began it, not even one that was killed.
+# processes and the directory along: so nothing outlives the test that began it, not even one that
+# was killed.
 set -euo pipefail
 mkdir -p "$1"
 cd "$1"
@@ -15,6 +16,8 @@ children=()
 finish() {
   for child in "${children[@]}"; do kill -9 "$child" 2>/dev/null || true; done
   wait
+  cd /
+  rm -rf "$directory"
 }
 trap finish EXIT
 trap 'exit 1' TERM INT

@@ -4,12 +4,14 @@
 Debian: python3-swift (apt-get install --no-install-recommends). Run by /usr/bin/python3.
 
 usage: swift-s3.py DIRECTORY
-Prints "ready <port> <access key> <secret key>" and serves until its standard input ends, so that
-it does not outlive the test that began it. The directory has to be on a file system that keeps
-extended attributes of users.
+Prints "ready <port> <access key> <secret key>", serves until its standard input ends and removes
+the directory: so nothing outlives the test that began it, not even one that was killed. The
+directory has to be on a file system that keeps extended attributes of users.
 """
+import atexit
 import logging
 import os
+import shutil
 import sys
 
 import eventlet
@@ -21,6 +23,7 @@ from eventlet.patcher import original
 import swift.common.utils
 
 directory = os.path.abspath(sys.argv[1])
+atexit.register(shutil.rmtree, directory, ignore_errors=True)
 settings = os.path.join(directory, 'settings')
 os.makedirs(settings, exist_ok=True)
 os.makedirs(os.path.join(directory, 'served', 'disk'), exist_ok=True)
@@ -89,6 +92,7 @@ servers = [
 
 def end_with_standard_input():
     original('os').read(0, 1)
+    shutil.rmtree(directory, ignore_errors=True)
     os._exit(0)
 
 
