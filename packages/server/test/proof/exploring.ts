@@ -1,0 +1,133 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Crash } from '../erasure-faults.ts'
+import { type Exploration, explore, type Run } from './explorer.ts'
+import { checkAlways, checkAtRest } from './invariants.ts'
+import { operationsOf, recordPerson } from './operations.ts'
+import type { Scenario } from './scenarios.ts'
+import { type Scheduler, startLanes } from './scheduler.ts'
+import type { World } from './world.ts'
+
+/**
+ * Explores a scenario: every schedule of its actors with at most `bound` interruptions, each from
+ * the same state, each with all that has to hold looked at after it. Throws `Caught` for the first
+ * schedule that breaks something.
+ */
+export async function exploreScenario(
+  world: World,
+  scenario: Scenario,
+  bound: number,
+): Promise<Exploration> {
+  const act = operationsOf(world)
+  world.isBucket = scenario.isBucket ?? false
+  await world.clear()
+  const planted = await scenario.plant(act, world)
+  // Those who must not be touched come last: what the scenario made old is not theirs.
+  await recordPerson(act, 'bystander', { sessions: 2 })
+  await recordPerson(operationsOf(world, world.otherProject), 'bystander')
+  await world.keepPlanted()
+  const before = await world.facts()
+
+  async function begin(): Promise<Scheduler> {
+    await world.replant()
+    world.death = scenario.death && { ...scenario.death }
+    world.failure = scenario.failure
+    world.watch = (what, key) => checkOrder(world, what, key)
+    const actors = Object.entries(scenario.actors(act, planted, world))
+    const pids = await world.pids(actors.length)
+    return startLanes(
+      world.eye,
+      actors.map(([name, run], index) => ({ name, run, pid: pids[index] as number })),
+    )
+  }
+
+  async function end(scheduler: Scheduler, _run: Run): Promise<void> {
+    const terms = scenario.terms ?? {}
+    const answers = answersOf(scheduler, scenario)
+    checkAlways(before, await world.facts(), terms)
+    Object.assign(world, { death: undefined, failure: undefined })
+    await bringToRest(world, scenario)
+    const atRest = await world.facts()
+    checkAlways(before, atRest, terms)
+    checkAtRest(atRest, terms)
+    scenario.expect?.(answers, atRest, planted)
+  }
+
+  try {
+    return await explore({
+      bound,
+      begin,
+      end,
+      observe: (trace) => checkInventory(world, scenario, trace.at(-1) as string),
+      passTime: () => world.forward(61),
+    })
+  } finally {
+    Object.assign(world, { death: undefined, failure: undefined, watch: undefined })
+  }
+}
+
+/** What the actors were answered. Whatever was thrown or is a fault of the service is one. */
+function answersOf(scheduler: Scheduler, { death }: Scenario): Record<string, unknown> {
+  const answers: Record<string, unknown> = {}
+  for (const [name, { value, error }] of scheduler.outcomes) {
+    const isDead = death?.lane === name
+    if (error !== undefined && !(isDead && error instanceof Crash)) throw error
+    for (const one of [value].flat()) {
+      const { status, json } = (one ?? {}) as { status?: number; json?: { error?: unknown } }
+      if (typeof status === 'number' && status >= 500 && !isDead) {
+        throw new Error(`${name} answered ${status} ${JSON.stringify(json?.error)}`)
+      }
+    }
+    answers[name] = value
+  }
+  return answers
+}
+
+/** Every process is well again, and time passes until there is nothing left to do. */
+async function bringToRest(world: World, { terms }: Scenario): Promise<void> {
+  const act = operationsOf(world)
+  const isOpen = async () =>
+    (await world.eye`select from deletion_jobs where status in ('pending', 'running')`).length > 0
+  for (let round = 0; round < 7 && (await isOpen()); round++) {
+    await world.forward(61)
+    await act.reap()
+    await world.forward(241)
+    while ((await act.attempt()) !== undefined);
+  }
+  await world.forward(61)
+  await act.collect()
+  if (terms?.mayExpire) await act.expire()
+}
+
+/** What has to be so before a step takes place: keys go before blobs, and the person goes last. */
+async function checkOrder({ eye, folder }: World, what: string, key: string): Promise<void> {
+  const [, browserId] = /^blobs\/\d+\/([^/]+)\/$/.exec(key) ?? []
+  if (what === 'blobs.deletePrefix' && browserId) {
+    const keys = await eye`select from browser_keys where browser_id = ${browserId}`
+    if (keys.length > 0) throw new Error('blobs are deleted whose key is still there')
+  }
+  if (/^delete from persons/.test(what)) {
+    const [job] = await eye<{ ledger: string; sessions: number }>`
+      select 'ledger/' || j.project_id || '/' || j.id || '.json' as ledger,
+        (select count(*)::integer
+         from person_browsers l
+         join sessions s on s.browser_id = l.browser_id
+         where l.person_id = j.person_id and not j.keep_recordings) as sessions
+      from deletion_jobs j
+      where j.status = 'running'`
+    if (!job || !existsSync(join(folder, job.ledger))) {
+      throw new Error('a person goes who is not in the ledger')
+    }
+    if (job.sessions > 0) throw new Error('a person goes whose sessions are still there')
+  }
+}
+
+/** After a step: blobs go before the rows that lead to them. */
+async function checkInventory(world: World, scenario: Scenario, step: string): Promise<void> {
+  if (!/: (?:commit|delete from (?:chunks|sessions)|blobs\.put|with part as)/.test(step)) return
+  const rows = await world.eye<{ key: string }>`select blob_key as key from chunks`
+  const known = new Set(rows.map(({ key }) => key))
+  for (const key of world.blobKeys()) {
+    if (!known.has(key) && !scenario.terms?.mayLeaveSealed) throw new Error('a blob has no row')
+  }
+}

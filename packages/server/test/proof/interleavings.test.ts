@@ -1,0 +1,42 @@
+import { afterAll, describe, expect, vi } from 'vitest'
+import { test as base } from '../fixtures.ts'
+import { boundOf } from './deep.ts'
+import { exploreScenario } from './exploring.ts'
+import { scenarios } from './scenarios.ts'
+import { openWorld, type World } from './world.ts'
+
+vi.mock('node:timers/promises', () => import('./sleep.ts'))
+
+const test = base.extend<{ world: World }>({
+  world: [
+    async ({ address }, use) => {
+      const world = await openWorld(address)
+      await use(world)
+      await world.close()
+    },
+    { scope: 'file' },
+  ],
+})
+
+const total = { schedules: 0, steps: 0, blocked: 0 }
+
+describe('whichever way they meet', () => {
+  for (const scenario of scenarios) {
+    test(scenario.name, async ({ world }) => {
+      const bound = boundOf(scenario.bounds)
+      const begun = performance.now()
+      const found = await exploreScenario(world, scenario, bound)
+      const milliseconds = Math.round(performance.now() - begun)
+      console.log(
+        `${found.schedules} schedules (${bound} interruptions), ${found.steps} steps, ` +
+          `${found.blocked} waits, ${milliseconds} ms: ${scenario.name}`,
+      )
+      expect(found.schedules).toBeGreaterThanOrEqual(scenario.schedulesMinimum)
+      for (const name of ['schedules', 'steps', 'blocked'] as const) total[name] += found[name]
+    })
+  }
+})
+
+afterAll(() => {
+  console.log(`in all ${total.schedules} schedules, ${total.steps} steps, ${total.blocked} waits`)
+})

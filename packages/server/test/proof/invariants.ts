@@ -1,0 +1,313 @@
+import type { Facts, Row } from './world.ts'
+
+/*
+ * What has to hold after every schedule, looked for in the facts alone. Nothing here is shared with
+ * the product: not its SQL, not its listing of blobs.
+ */
+
+export interface Terms {
+  /** Nobody but the erasures deletes rows of recordings, so what they counted is exact. */
+  areCountsExact?: boolean
+  /** A process died over an upload to a bucket: its blob may stay, sealed under a key that is gone. */
+  mayLeaveSealed?: boolean
+  /** A graceful stop gives attempts back. */
+  mayHandBack?: boolean
+  /** Attempts are made to fail, so a job may end so. */
+  mayFail?: boolean
+  /** Retention takes recordings away too. */
+  mayExpire?: boolean
+  /** Moments need not keep the retry delays: the ledger goes on at once. */
+  mayHurry?: boolean
+}
+
+/** Throws for the first rule that is broken. */
+export function checkAlways(planted: Facts, facts: Facts, terms: Terms): void {
+  checkJobs(facts, terms)
+  checkFlags(facts)
+  checkRetirement(facts)
+  for (const job of facts.jobs) {
+    if (job.status === 'completed') checkCompleted(planted, facts, job, terms)
+  }
+  checkFiles(facts, terms)
+  checkBystanders(planted, facts)
+}
+
+/** What has to hold besides when every process is well again and has had its time. */
+export function checkAtRest(facts: Facts, terms: Terms): void {
+  for (const job of facts.jobs) {
+    const ends = terms.mayFail ? ['completed', 'failed'] : ['completed']
+    must(ends.includes(job.status), `a job that rests is ${job.status}`)
+  }
+  for (const chunk of facts.chunks) {
+    must(chunk.state === 'stored', `a chunk that rests is ${chunk.state}`)
+    must(facts.files.has(chunk.blob_key), 'a stored chunk has no blob')
+  }
+  const keys = new Set(facts.keys.map((key) => key.browser_id))
+  const browsers = new Set(facts.browsers.map((browser) => browser.id))
+  const failed = facts.jobs.some((job) => job.status === 'failed')
+  for (const browser of facts.browsers) {
+    must(failed || keys.has(browser.id), 'a browser has no key')
+  }
+  for (const key of facts.keys) must(browsers.has(key.browser_id), 'a key has no browser')
+}
+
+function must(holds: boolean, otherwise: string): asserts holds {
+  if (!holds) throw new Error(otherwise)
+}
+
+const ranks: Record<string, number> = { pending: 0, running: 1, completed: 2, failed: 2 }
+
+function checkJobs({ history, jobs, attempts }: Facts, terms: Terms): void {
+  for (const { op, at, old: before, new: after } of ofPlace(history, 'deletion_jobs')) {
+    must(op !== 'DELETE' && after !== null, 'a job was deleted')
+    if (!before) continue
+    if (!terms.mayHurry) checkLease(at, before, after, attempts)
+    const [from, to] = [ranks[before.status] as number, ranks[after.status] as number]
+    must(from <= to, `a job went from ${before.status} to ${after.status}`)
+    must(from < 2 || same(before, after), 'a job that had ended was changed')
+    const isBack = after.attempts === before.attempts - 1 && terms.mayHandBack === true
+    must(after.attempts >= before.attempts || isBack, 'an attempt was not counted')
+    must(
+      !before.started_at || before.started_at === after.started_at || isBack,
+      'startedAt was changed',
+    )
+    must(before.created_at === after.created_at, 'createdAt was changed')
+    must(before.external_id === after.external_id, 'externalId was changed')
+  }
+  for (const job of jobs) {
+    must(job.attempts >= 0 && job.attempts <= 5, `a job had ${job.attempts} attempts`)
+    must((job.status === 'completed') === (job.completed_at !== null), 'completedAt is wrong')
+    must(job.status !== 'running' || job.attempts >= 1 || terms.mayHandBack === true, 'uncounted')
+    const mine = attempts.filter((attempt) => attempt.job_id === job.id)
+    must(mine.length === job.attempts, `${job.attempts} attempts, ${mine.length} noted`)
+    if (terms.mayHurry || terms.mayHandBack) continue
+    mine.slice(1).forEach((attempt, index) => {
+      const rest = Date.parse(attempt.started_at) - Date.parse(mine[index]?.ended_at)
+      const delay = [30, 60, 120, 240][index] as number
+      must(rest >= delay * 1_000, `attempt ${attempt.number} began ${rest} ms after the last`)
+    })
+  }
+}
+
+/** Only who holds a lease renews it, completes or fails by it, and only when it is over it is lost. */
+function checkLease(at: string, before: Row, after: Row, attempts: Row[]): void {
+  if (before.lease_token === null) return
+  const isHeld = Date.parse(before.lease_until) > Date.parse(at)
+  if (after.lease_token === before.lease_token) {
+    must(isHeld || after.lease_until === before.lease_until, 'a lease was renewed that was over')
+    return
+  }
+  must(after.lease_token === null, 'a job was claimed that somebody had')
+  if (after.status === 'completed') must(isHeld, 'a lease that was over completed a job')
+  const { outcome } =
+    attempts.find((one) => one.job_id === after.id && one.number === before.attempts) ?? {}
+  if (outcome === 'failed') must(isHeld, 'a lease that was over failed an attempt')
+  if (outcome === 'lost') must(!isHeld, 'a lease was lost that was not over')
+}
+
+/** A person is flagged with a job exactly while the job is open; no two open jobs are of one. */
+function checkFlags({ persons, jobs }: Facts): void {
+  const open = jobs.filter((job) => job.status === 'pending' || job.status === 'running')
+  for (const job of open) {
+    const person = persons.find(
+      (one) => one.project_id === job.project_id && one.id === job.person_id,
+    )
+    must(person?.deletion_job_id === job.id, 'the person of an open job is not flagged with it')
+  }
+  for (const person of persons) {
+    const flag = person.deletion_job_id
+    must(flag === null || open.some((job) => job.id === flag), 'a flag leads to no open job')
+  }
+}
+
+/** From its retirement on a browser takes no session, no chunk and no person. */
+function checkRetirement({ history, persons, links, browsers }: Facts): void {
+  const retired = new Set<string>()
+  const sessions = new Map<string, string>()
+  for (const { place, op, new: row } of history) {
+    if (row === null) continue
+    if (place === 'browsers' && row.retired) retired.add(row.id)
+    if (place === 'sessions') sessions.set(row.id, row.browser_id)
+    if (op !== 'INSERT') continue
+    if (place === 'sessions') must(!retired.has(row.browser_id), 'a retired browser got a session')
+    if (place === 'person_browsers') {
+      must(!retired.has(row.browser_id), 'a retired browser was linked')
+    }
+    if (place === 'chunks') {
+      const browserId = sessions.get(row.session_id)
+      must(!browserId || !retired.has(browserId), 'a retired browser got a chunk')
+    }
+  }
+  for (const link of links) {
+    const person = persons.find((one) => one.id === link.person_id)
+    const browser = browsers.find((one) => one.id === link.browser_id)
+    must(person !== undefined && browser !== undefined, 'a link leads nowhere')
+    must(
+      person.deletion_job_id === null || browser.retired,
+      'a browser of a person being deleted is not retired',
+    )
+  }
+}
+
+function checkCompleted(planted: Facts, facts: Facts, job: Row, terms: Terms): void {
+  const personId = personOf(planted, facts, job)
+  must(!facts.persons.some((one) => one.id === personId), 'a completed job left its person')
+  must(!facts.links.some((one) => one.person_id === personId), 'a completed job left a link')
+  const browserIds = everLinked(planted, facts, personId)
+  const sessionIds = sessionsOf(planted, facts, browserIds)
+  if (job.keep_recordings) checkKept(planted, facts, browserIds, terms)
+  else checkGone(facts, job, browserIds, sessionIds, terms)
+  checkProofs(facts, job, personId, job.keep_recordings ? [] : browserIds)
+}
+
+function checkGone(
+  facts: Facts,
+  job: Row,
+  browserIds: string[],
+  sessionIds: string[],
+  terms: Terms,
+): void {
+  const left = {
+    browsers: facts.browsers.filter((one) => browserIds.includes(one.id)),
+    keys: facts.keys.filter((one) => browserIds.includes(one.browser_id)),
+    sessions: facts.sessions.filter((one) => browserIds.includes(one.browser_id)),
+    chunks: facts.chunks.filter((one) => sessionIds.includes(one.session_id)),
+    blobs: [...facts.files.keys()].filter(
+      (key) => !terms.mayLeaveSealed && browserIds.some((id) => key.includes(id)),
+    ),
+  }
+  for (const [name, rows] of Object.entries(left)) {
+    must(rows.length === 0, `a completed job left ${rows.length} ${name}`)
+  }
+  if (!terms.areCountsExact) return
+  const deleted = (place: string, isMine: (row: Row) => boolean) =>
+    ofPlace(facts.history, place).filter((one) => one.op === 'DELETE' && isMine(one.old as Row))
+      .length
+  const counted = [job.removed_sessions, job.removed_chunks, job.removed_browsers].join()
+  const expected = [
+    deleted('sessions', (row) => browserIds.includes(row.browser_id)),
+    deleted('chunks', (row) => sessionIds.includes(row.session_id)),
+    deleted('browsers', (row) => browserIds.includes(row.id)),
+  ].join()
+  must(counted === expected, `removed sessions, chunks, browsers: ${counted}, not ${expected}`)
+}
+
+/** What is kept stays whole, and leads to nobody. */
+function checkKept(planted: Facts, facts: Facts, browserIds: string[], terms: Terms): void {
+  for (const id of browserIds) {
+    const browser = facts.browsers.find((one) => one.id === id)
+    must(browser?.retired === true || terms.mayExpire === true, 'a kept browser is not retired')
+    must(!facts.links.some((link) => link.browser_id === id), 'a kept browser is somebody’s')
+  }
+  if (terms.mayExpire) return
+  for (const place of ['keys', 'sessions', 'chunks'] as const) {
+    const isMine = (row: Row) =>
+      browserIds.includes(row.browser_id) ||
+      sessionsOf(planted, facts, browserIds).includes(row.session_id)
+    for (const row of planted[place].filter(isMine)) {
+      const isThere = facts[place].some(
+        (one) => idOf(one) === idOf(row) && (place !== 'chunks' || one.state === row.state),
+      )
+      must(isThere, `kept ${place} are gone`)
+    }
+  }
+  for (const key of planted.files.keys()) {
+    if (!browserIds.some((id) => key.includes(id))) continue
+    must(facts.files.has(key), 'a kept blob is gone')
+  }
+}
+
+const idOf = (row: Row) => `${row.id ?? row.blob_key ?? row.browser_id}`
+
+function checkProofs(facts: Facts, job: Row, personId: string, browserIds: string[]): void {
+  const file = facts.files.get(`ledger/${job.project_id}/${job.id}.json`)
+  must(file !== undefined, 'a completed job is not in the ledger')
+  const entry = JSON.parse(file.toString())
+  must(entry.personId === personId, 'the ledger names another person')
+  must(
+    browserIds.every((id) => entry.browserIds.includes(id)) &&
+      (browserIds.length > 0 || entry.browserIds.length === 0),
+    'the ledger names other browsers',
+  )
+  const receipts = facts.receipts.filter((one) => one.project_id === job.project_id)
+  must(receipts.filter((one) => one.job_id === job.id).length === 1, 'not one receipt of a job')
+  receipts.forEach((one, index) => {
+    must(Number(one.number) === index + 1, 'a receipt is missing in its chain')
+  })
+}
+
+/** Every blob has its row, at any time: what no row leads to nobody would find. */
+function checkFiles(facts: Facts, terms: Terms): void {
+  const known = new Set(facts.chunks.map((chunk) => chunk.blob_key))
+  const keys = new Set(facts.keys.map((key) => key.browser_id))
+  for (const key of facts.files.keys()) {
+    if (key.startsWith('ledger/') || known.has(key)) continue
+    const browserId = key.split('/')[2] as string
+    const isSealed = terms.mayLeaveSealed === true && !keys.has(browserId)
+    must(isSealed, 'a blob has no row')
+  }
+}
+
+/** Whoever is called `bystander`, and the other project, are as they were, byte for byte. */
+function checkBystanders(planted: Facts, facts: Facts): void {
+  const before = bystanders(planted)
+  const after = bystanders(facts)
+  must(before.length > 0 && before === after, 'a bystander was changed')
+}
+
+function bystanders(facts: Facts): string {
+  const mine = facts.persons.filter((one) => one.external_id === 'bystander')
+  const ids = new Set(mine.map((one) => one.id))
+  const browserIds = new Set(
+    facts.links.filter((one) => ids.has(one.person_id)).map((one) => one.browser_id),
+  )
+  const sessions = facts.sessions.filter((one) => browserIds.has(one.browser_id))
+  const sessionIds = new Set(sessions.map((one) => one.id))
+  const rows = [
+    ...mine,
+    ...facts.links.filter((one) => ids.has(one.person_id)),
+    ...facts.browsers.filter((one) => browserIds.has(one.id)),
+    ...facts.keys.filter((one) => browserIds.has(one.browser_id)),
+    ...sessions,
+    ...facts.chunks.filter((one) => sessionIds.has(one.session_id)),
+  ].map((row) => JSON.stringify(row))
+  const blobs = [...facts.files]
+    .filter(([key]) => [...browserIds].some((id) => key.includes(id)))
+    .map(([key, bytes]) => `${key} ${bytes.toString('base64')}`)
+  if (mine.length === 0) return ''
+  return [...rows, ...blobs].sort().join('\n')
+}
+
+function ofPlace(history: Facts['history'], place: string) {
+  return history.filter((one) => one.place === place)
+}
+
+function personOf(planted: Facts, facts: Facts, job: Row): string {
+  const rows = [
+    ...planted.jobs.filter((one) => one.id === job.id),
+    ...ofPlace(facts.history, 'deletion_jobs')
+      .map((one) => one.new as Row)
+      .filter((one) => one.id === job.id),
+  ]
+  return rows.find((one) => one.person_id !== null)?.person_id
+}
+
+/** The browsers that were this person's at any time. */
+function everLinked(planted: Facts, facts: Facts, personId: string): string[] {
+  const rows = [
+    ...planted.links,
+    ...ofPlace(facts.history, 'person_browsers').flatMap((one) => (one.new ? [one.new] : [])),
+  ]
+  const ids = rows.filter((row) => row.person_id === personId).map((row) => row.browser_id)
+  return [...new Set(ids)]
+}
+
+function sessionsOf(planted: Facts, facts: Facts, browserIds: string[]): string[] {
+  const rows = [
+    ...planted.sessions,
+    ...ofPlace(facts.history, 'sessions').flatMap((one) => (one.new ? [one.new] : [])),
+  ]
+  return [...new Set(rows.filter((row) => browserIds.includes(row.browser_id)).map(idOf))]
+}
+
+const same = (one: Row, other: Row) => JSON.stringify(one) === JSON.stringify(other)

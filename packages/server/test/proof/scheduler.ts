@@ -1,0 +1,230 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as soon } from 'node:timers'
+import type { Sql } from '../../src/sql.ts'
+
+/*
+ * Runs several actors, each in its lane with a database connection of its own, so that at any
+ * moment exactly one of them takes a step. A step is one statement, one commit or one call of the
+ * blob store of the real product code. Which lane takes the next step is the schedule, and the
+ * schedule is the caller's choice. A lane whose statement waits for a lock of another is found by
+ * asking PostgreSQL (pg_blocking_pids), never by waiting for some time.
+ */
+
+/** An actor's place in the schedule. */
+export interface Lane {
+  name: string
+  /** The backend of its connection. */
+  pid: number
+  /** Steps the actor is ready to take, in their order. */
+  ready: Ready[]
+  /** What it was allowed to do and has not heard the end of. */
+  inFlight: string | undefined
+  hasEnded: boolean
+  isBlocked: boolean
+}
+
+interface Ready {
+  what: string
+  allow(): void
+  /** How many steps there were when a sleep began; undefined for what is no sleep. */
+  sleepsSince: number | undefined
+}
+
+export interface Outcome {
+  value?: unknown
+  error?: unknown
+}
+
+export interface Scheduler {
+  lanes: Lane[]
+  /** Waits until no lane can move without being allowed to. */
+  settle(): Promise<void>
+  /** The lanes that can take a step now. */
+  enabled(): Lane[]
+  /** Lets a lane take its next step; answers what it is. */
+  step(lane: Lane): string
+  /** True while an actor sleeps that nothing but time can wake. */
+  isAsleep(): boolean
+  /** Wakes all that sleep: time has passed. */
+  wake(): void
+  outcomes: Map<string, Outcome>
+}
+
+const current = new AsyncLocalStorage<{ lane: Lane; scheduler: Inner }>()
+
+/** The lane whose actor is running, where one is. */
+export function currentLane(): Lane | undefined {
+  return current.getStore()?.lane
+}
+
+/** A step of the lane that is running; outside of any lane it just takes place. */
+export function asStep<T>(what: string, run: () => Promise<T>): Promise<T> {
+  const store = current.getStore()
+  return store ? store.scheduler.take(store.lane, what, run) : run()
+}
+
+/** A sleep of the lane that is running: others go first, or time passes. False outside of a lane. */
+export async function asSleep(): Promise<boolean> {
+  const store = current.getStore()
+  if (!store) return false
+  await store.scheduler.take(store.lane, 'sleep', async () => {}, true)
+  return true
+}
+
+interface Inner {
+  take<T>(lane: Lane, what: string, run: () => Promise<T>, isSleep?: boolean): Promise<T>
+}
+
+/** Longer than anything takes that is not stuck. */
+const stuckMilliseconds = 60_000
+
+/** A statement that has not answered by then may be waiting for a lock. */
+const patienceMilliseconds = 2
+
+export class Stuck extends Error {
+  override readonly name = 'Stuck'
+}
+
+export function startLanes(
+  sql: Sql,
+  actors: { name: string; pid: number; run: () => Promise<unknown> }[],
+): Scheduler {
+  let steps = 0
+  let changes = 0
+  let tell = () => {}
+  const changed = () => {
+    changes++
+    tell()
+  }
+  const outcomes = new Map<string, Outcome>()
+  const lanes: Lane[] = actors.map(({ name, pid }) => ({
+    name,
+    pid,
+    ready: [],
+    inFlight: undefined,
+    hasEnded: false,
+    isBlocked: false,
+  }))
+
+  const inner: Inner = {
+    async take(lane, what, run, isSleep = false) {
+      await new Promise<void>((allow) => {
+        lane.ready.push({ what, allow, sleepsSince: isSleep ? steps : undefined })
+        changed()
+      })
+      try {
+        return await run()
+      } finally {
+        lane.inFlight = undefined
+        changed()
+      }
+    },
+  }
+
+  actors.forEach(({ name, run }, index) => {
+    const lane = lanes[index] as Lane
+    void current
+      .run({ lane, scheduler: inner }, run)
+      .then(
+        (value) => outcomes.set(name, { value }),
+        (error) => outcomes.set(name, { error }),
+      )
+      .then(() => {
+        lane.hasEnded = true
+        changed()
+      })
+  })
+
+  const isMoving = (lane: Lane) =>
+    !lane.hasEnded && (lane.inFlight !== undefined || lane.ready.length === 0)
+
+  async function settle() {
+    const until = performance.now() + stuckMilliseconds
+    for (const lane of lanes) if (!isMoving(lane)) lane.isBlocked = false
+    for (;;) {
+      const moving = lanes.filter(isMoving)
+      for (const lane of lanes) if (!moving.includes(lane)) lane.isBlocked = false
+      if (moving.length === 0) return
+      const isAllBlocked = moving.every((lane) => lane.isBlocked)
+      if (!isAllBlocked && (await changeWithin(patienceMilliseconds))) continue
+      const seen = changes
+      if (await allBlocked(moving)) {
+        if (seen !== changes) continue
+        for (const lane of moving) lane.isBlocked = true
+        return
+      }
+      for (const lane of moving) lane.isBlocked = false
+      if (performance.now() > until) throw new Stuck(describe())
+    }
+  }
+
+  function changeWithin(milliseconds: number): Promise<boolean> {
+    const seen = changes
+    return new Promise((resolve) => {
+      const timer = soon(() => {
+        tell = () => {}
+        resolve(seen !== changes)
+      }, milliseconds)
+      tell = () => {
+        clearTimeout(timer)
+        tell = () => {}
+        // What follows from the step runs first.
+        setImmediate(() => resolve(true))
+      }
+    })
+  }
+
+  /** Whether all of these wait for locks of lanes that will not let go of them by themselves. */
+  async function allBlocked(moving: Lane[]): Promise<boolean> {
+    const rows = await sql<{ pid: number; by: number[] }>`
+      select pid, pg_blocking_pids(pid) as by
+      from unnest(${moving.map((lane) => lane.pid)}::integer[]) as pid`
+    const waitsFor = new Map(rows.map(({ pid, by }) => [pid, by]))
+    const still = new Set(lanes.filter((lane) => !isMoving(lane)).map((lane) => lane.pid))
+    // Grows from those who stand still to all who wait for one of them; what is in a circle of
+    // locks, or waits for somebody else, is never reached.
+    for (let hasGrown = true; hasGrown; ) {
+      hasGrown = false
+      for (const { pid } of moving) {
+        const by = waitsFor.get(pid) ?? []
+        if (still.has(pid) || by.length === 0 || !by.every((one) => still.has(one))) continue
+        still.add(pid)
+        hasGrown = true
+      }
+    }
+    return moving.every((lane) => still.has(lane.pid))
+  }
+
+  function describe(): string {
+    return lanes
+      .map((lane) => {
+        const what = lane.inFlight ?? lane.ready[0]?.what ?? 'nothing'
+        return `${lane.name}${lane.hasEnded ? ' (ended)' : ''}: ${what}`
+      })
+      .join('\n')
+  }
+
+  const isAwake = ({ sleepsSince }: Ready) => sleepsSince === undefined || sleepsSince < steps
+
+  return {
+    lanes,
+    outcomes,
+    settle,
+    enabled: () =>
+      lanes.filter(
+        ({ ready, inFlight }) => inFlight === undefined && ready[0] && isAwake(ready[0]),
+      ),
+    step(lane) {
+      const { what, allow, sleepsSince } = lane.ready.shift() as Ready
+      // Waking up is no progress that somebody else may sleep for.
+      if (sleepsSince === undefined) steps++
+      lane.inFlight = what
+      allow()
+      return what
+    },
+    isAsleep: () => lanes.some(({ ready }) => ready[0] && !isAwake(ready[0])),
+    wake() {
+      steps++
+    },
+  }
+}

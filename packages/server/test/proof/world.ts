@@ -1,0 +1,428 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { buildApp } from '../../src/app.ts'
+import { BlobFault, type Blobs } from '../../src/blobs/blobs.ts'
+import { openFolder } from '../../src/blobs/filesystem.ts'
+import { parseMasterKeys } from '../../src/blobs/master-keys.ts'
+import type { AttemptOptions } from '../../src/erasure/attempt.ts'
+import { createErasureMetrics } from '../../src/erasure/metrics.ts'
+import { openSigner } from '../../src/erasure/signing-keys.ts'
+import { createLog } from '../../src/log.ts'
+import { createMetrics } from '../../src/metrics.ts'
+import { migrate, readCursorKey } from '../../src/migrate.ts'
+import type { Recordings } from '../../src/recordings/upload.ts'
+import { connect, connectOne, type Db, type DbAddress, type Sql } from '../../src/sql.ts'
+import { Crash } from '../erasure-faults.ts'
+import { newProject, type TestProject } from '../fixtures.ts'
+import { sown, statementOf } from './faults.ts'
+import { asStep, currentLane, type Lane } from './scheduler.ts'
+
+export const retryDelaysSeconds = [30, 60, 120, 240] as const
+
+/** Everything there is, as the checker reads it: with SQL and a listing of its own. */
+export interface Facts {
+  now: string
+  persons: Row[]
+  links: Row[]
+  browsers: Row[]
+  keys: Row[]
+  sessions: Row[]
+  chunks: Row[]
+  jobs: Row[]
+  attempts: Row[]
+  receipts: Row[]
+  /** What was written to rows, in its order; see `watchedTables`. */
+  history: Written[]
+  /** Blobs and ledger entries by their keys; whatever lies in the folder is one. */
+  files: Map<string, Buffer>
+}
+
+export interface Written {
+  at: string
+  place: string
+  op: 'INSERT' | 'UPDATE' | 'DELETE'
+  old: Row | null
+  new: Row | null
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: rows of any table, as JSON
+export type Row = Record<string, any>
+
+/** Where a process dies: everything it tries from then on fails, and nobody hears of it. */
+export interface Death {
+  lane: string
+  at: RegExp
+  when: 'before' | 'after'
+}
+
+/** What the blob store refuses, and to whom. */
+export interface Failure {
+  lane: string
+  at: RegExp
+}
+
+/**
+ * The whole product over one database and one folder of blobs. Each actor of a schedule has a
+ * connection of its own; what runs outside of a schedule has another.
+ */
+export interface World {
+  project: TestProject
+  otherProject: TestProject
+  /** The product, as it is put together for real. */
+  app: Awaited<ReturnType<typeof buildApp>>
+  options: AttemptOptions
+  recordings: Recordings
+  folder: string
+  /** Of the checker alone: no fault is sown here, and it is no step. */
+  eye: Sql
+  query(text: string): Promise<unknown>
+  /** The connections of actors; the n-th lane has the n-th. */
+  pids(count: number): Promise<number[]>
+  /** Asked before each step takes place; throws where it must not. */
+  watch: ((what: string, key: string) => Promise<void>) | undefined
+  death: Death | undefined
+  failure: Failure | undefined
+  /** The store behaves as a bucket: it has no places, so a late put succeeds. */
+  isBucket: boolean
+  forward(seconds: number): Promise<void>
+  /** Nothing is there any more. */
+  clear(): Promise<void>
+  /** Keeps what is there as the state that `replant` brings back. */
+  keepPlanted(): Promise<void>
+  replant(): Promise<void>
+  facts(): Promise<Facts>
+  /** Of the recordings, as they lie in the folder. */
+  blobKeys(): string[]
+  logged(): string
+  close(): Promise<void>
+}
+
+/** Rows whose changes are written down, to know what there was at any time. */
+const watchedTables = [
+  ...['persons', 'browsers', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs'],
+]
+
+/** In the order in which rows may be put back. */
+const tables = [
+  ...['deletion_jobs', 'persons', 'person_search', 'browsers', 'browser_keys', 'person_browsers'],
+  ...['sessions', 'chunks', 'deletion_attempts', 'erased_persons', 'receipt_chains', 'receipts'],
+  ...['test_clock'],
+]
+
+/** Looked up whenever a process has not asked for some seconds: no step of any protocol. */
+const isAside = /from keys|pg_notify|worker_seen/
+
+const lanesMaximum = 5
+
+export async function openWorld(address: DbAddress): Promise<World> {
+  await migrate(address, 'keys')
+  const eye = await connectOne(address)
+  const query = (text: string) => eye.client.query(text)
+  await prepareDatabase(query, address.database)
+  const dbs = Array.from({ length: lanesMaximum + 1 }, () =>
+    connect({ connection: address, poolSize: 1, statementSeconds: 0 }),
+  )
+  const [outside, ...ofLanes] = dbs as [Db, ...Db[]]
+  const project = await newProject(outside)
+  const otherProject = await newProject(outside)
+  const shared = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
+  const folder = await mkdtemp(join(shared, 'lethe-proof-'))
+  const folderBlobs = await openFolder(folder)
+  let logged = ''
+  const destination = new Writable({
+    write(chunk, _encoding, done) {
+      logged += chunk
+      done()
+    },
+  })
+  const masterKeys = parseMasterKeys(`k1:${randomBytes(32).toString('base64')}`)
+  let snapshot: Tree = { places: [], files: new Map() }
+  let restores = 0
+
+  const world = {
+    watch: undefined,
+    death: undefined,
+    failure: undefined,
+    isBucket: false,
+  } as unknown as World
+  const db = productDb(world, outside, ofLanes)
+  const blobs = productBlobs(world, folderBlobs)
+  const log = createLog('debug', destination)
+  const metrics = createMetrics()
+  const recordings = { db, blobs, browserKeys: { sql: db.sql, masterKeys } }
+  const app = await buildApp({
+    db,
+    log,
+    metrics,
+    cursorKey: await readCursorKey(address),
+    recordings,
+  })
+  return Object.assign(world, {
+    project,
+    otherProject,
+    app,
+    recordings,
+    folder,
+    eye: eye.sql,
+    query,
+    options: {
+      db,
+      keySql: db.sql,
+      blobs,
+      log,
+      metrics: createErasureMetrics(metrics.registry),
+      signer: await openSigner(outside, masterKeys),
+      retryDelaysSeconds,
+      backupRetentionDays: 30,
+      // Renewals are steps of actors of their own.
+      leasePace: { renewSeconds: 1e6, noteSeconds: 1e6, hungSeconds: 1e6 },
+    },
+    async pids(count: number) {
+      // Asked each time: a connection that was idle for long is another one by now.
+      return Promise.all(ofLanes.slice(0, count).map(pidOf))
+    },
+    async forward(seconds: number) {
+      await query(`update test_clock set at = at + ${seconds} * interval '1 second'`)
+    },
+    async clear() {
+      await query(clearing)
+      await restoreTree(folder, { places: [], files: new Map() })
+    },
+    async keepPlanted() {
+      for (const table of tables) {
+        await query(
+          `drop table if exists planted.${table}; create table planted.${table} as table ${table}`,
+        )
+      }
+      snapshot = treeOf(folder)
+    },
+    async replant() {
+      await query(restoring)
+      if (++restores % 300 === 0) await query(`vacuum ${tables.join()}`)
+      await restoreTree(folder, snapshot)
+      logged = ''
+    },
+    blobKeys: () => [...treeOf(folder).files.keys()].filter((key) => !key.startsWith('ledger/')),
+    facts: () => readFacts(eye.sql, folder),
+    logged: () => logged,
+    async close() {
+      await app.close()
+      for (const one of dbs) await one.end()
+      await eye.end()
+      await rm(folder, { recursive: true, force: true })
+    },
+  })
+}
+
+const clearing = `
+  set session_replication_role = replica;
+  ${[...tables]
+    .reverse()
+    .map((table) => `delete from ${table};`)
+    .join('\n')}
+  set session_replication_role = origin;
+  insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
+  update projects set retention_days = default;
+  truncate history;`
+
+const restoring = `
+  set session_replication_role = replica;
+  ${[...tables]
+    .reverse()
+    .map((table) => `delete from ${table};`)
+    .join('\n')}
+  ${tables.map((table) => `insert into ${table} table planted.${table};`).join('\n')}
+  set session_replication_role = origin;
+  truncate history;`
+
+async function prepareDatabase(query: (text: string) => Promise<unknown>, database: string) {
+  await query(`
+    create schema planted;
+    create table test_clock (at timestamptz(3) not null);
+    insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
+    create or replace function app_now() returns timestamptz
+      language sql volatile as 'select at from test_clock';
+    create table history (
+      number bigint generated always as identity, at timestamptz, place text, op text,
+      old jsonb, new jsonb);
+    create function keep_history() returns trigger language plpgsql as $$
+    begin
+      insert into history (at, place, op, old, new) values (
+        app_now(), tg_table_name, tg_op,
+        case when tg_op <> 'INSERT' then to_jsonb(old) end,
+        case when tg_op <> 'DELETE' then to_jsonb(new) end);
+      return null;
+    end $$;`)
+  for (const table of watchedTables) {
+    await query(`
+      create trigger keep_history after insert or update or delete on ${table}
+        for each row execute function keep_history()`)
+  }
+  // Nobody but the actors takes locks here, and what has been committed need not survive.
+  for (const table of tables) await query(`alter table ${table} set (autovacuum_enabled = false)`)
+  await query(`alter database ${database} set synchronous_commit = off`)
+  await query(`alter database ${database} set deadlock_timeout = '20ms'`)
+  await query("set synchronous_commit = off; set client_min_messages = 'warning'")
+}
+
+async function pidOf(db: Db): Promise<number> {
+  const [row] = await db.sql<{ pid: number }>`select pg_backend_pid() as pid`
+  return row!.pid
+}
+
+/** The database as the product sees it: each statement is a step of whichever lane is running. */
+function productDb(world: World, outside: Db, ofLanes: Db[]): Db {
+  const mine = () => {
+    const lane = currentLane()
+    return lane ? (ofLanes[laneNumber(lane)] as Db) : outside
+  }
+  const over =
+    (find: () => Sql): Sql =>
+    (strings, ...values) => {
+      const statement = statementOf(strings, values)
+      if (isAside.test(statement.text)) return outside.sql(strings, ...values) as never
+      return effect(world, summaryOf(statement.text), () =>
+        find()(statement.strings, ...statement.values),
+      ) as never
+    }
+  const sql = over(() => mine().sql)
+  return {
+    sql,
+    short: sql,
+    write: sql,
+    begin: (work) =>
+      mine().begin(async (tx) => {
+        let result: Awaited<ReturnType<typeof work>>
+        try {
+          result = await work(over(() => tx))
+        } catch (error) {
+          await effect(world, 'rollback', async () => {})
+          throw error
+        }
+        await effect(world, 'commit', async () => {})
+        return result
+      }),
+    end: async () => {},
+  }
+}
+
+/** Lanes are named `1 DELETE`, `2 worker`, ...: the number says which connection is theirs. */
+const laneNumber = (lane: Lane) => Number.parseInt(lane.name, 10) - 1
+
+async function effect<T>(world: World, what: string, run: () => Promise<T>, key = ''): Promise<T> {
+  const lane = currentLane()
+  const { death, failure } = world
+  const dies = death !== undefined && lane?.name === death.lane
+  if (dies && isDead.has(death)) throw new Crash()
+  return asStep(what, async () => {
+    await world.watch?.(what, key)
+    const isHere = dies && death.at.test(what)
+    if (isHere) isDead.add(death)
+    if (isHere && death.when === 'before') throw new Crash()
+    if (lane?.name === failure?.lane && failure?.at.test(what)) {
+      throw new BlobFault('failed', 'The store refuses.')
+    }
+    const result = await run()
+    if (isHere) throw new Crash()
+    return result
+  })
+}
+
+const isDead = new WeakSet<Death>()
+
+function productBlobs(world: World, folder: Blobs): Blobs {
+  const bucket: Blobs = {
+    ...folder,
+    async put(key, bytes, signal) {
+      await folder.open(key.slice(0, key.lastIndexOf('/') + 1))
+      await folder.put(key, bytes, signal)
+    },
+  }
+  // Which store it is, and what fault is in it, is decided call by call.
+  const target = (): Blobs => {
+    const store = world.isBucket ? bucket : folder
+    return sown.fault?.blobs?.(store) ?? store
+  }
+  const now: Blobs = {
+    open: (prefix) => target().open(prefix),
+    put: (key, bytes, signal) => target().put(key, bytes, signal),
+    get: (key, signal) => target().get(key, signal),
+    delete: (keys, signal) => target().delete(keys, signal),
+    deletePrefix: (prefix, options) => target().deletePrefix(prefix, options),
+    isEmpty: (prefix, signal) => target().isEmpty(prefix, signal),
+    list: (prefix) => target().list(prefix),
+    check: () => target().check(),
+    close: () => {},
+  }
+  const step = <T>(what: string, key: string, run: () => Promise<T>) =>
+    effect(world, `blobs.${what}`, run, key)
+  return {
+    ...now,
+    open: (prefix) => step('open', prefix, () => now.open(prefix)),
+    put: (key, bytes, signal) => step('put', key, () => now.put(key, bytes, signal)),
+    get: (key, signal) => step('get', key, () => now.get(key, signal)),
+    delete: (keys, signal) => step('delete', '', () => now.delete(keys, signal)),
+    deletePrefix: (prefix, options) =>
+      step('deletePrefix', prefix, () => now.deletePrefix(prefix, options)),
+    isEmpty: (prefix, signal) => step('isEmpty', prefix, () => now.isEmpty(prefix, signal)),
+  }
+}
+
+/** A statement in a line that is short and says which one it is. */
+export function summaryOf(text: string): string {
+  return text.replaceAll(/--.*$/gm, '').replaceAll(/\s+/g, ' ').trim().slice(0, 110)
+}
+
+interface Tree {
+  places: string[]
+  files: Map<string, Buffer>
+}
+
+function treeOf(folder: string): Tree {
+  const tree: Tree = { places: [], files: new Map() }
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    const key = path.slice(folder.length + 1)
+    if (entry.isDirectory()) tree.places.push(key)
+    else tree.files.set(key, readFileSync(path))
+  }
+  return tree
+}
+
+async function restoreTree(folder: string, { places, files }: Tree): Promise<void> {
+  for (const name of readdirSync(folder)) {
+    await rm(join(folder, name), { recursive: true, force: true })
+  }
+  for (const place of places) await mkdir(join(folder, place), { recursive: true })
+  for (const [key, bytes] of files) await writeFile(join(folder, key), bytes)
+}
+
+async function readFacts(eye: Sql, folder: string): Promise<Facts> {
+  const [row] = await eye<{ facts: string }>`
+    select json_build_object(
+      'now', (select at from test_clock),
+      'persons', (select coalesce(json_agg(t), '[]') from persons t),
+      'links', (select coalesce(json_agg(t), '[]') from person_browsers t),
+      'browsers', (select coalesce(json_agg(t), '[]') from browsers t),
+      'keys', (select coalesce(json_agg(t), '[]') from browser_keys t),
+      'sessions', (select coalesce(json_agg(t), '[]') from sessions t),
+      'chunks', (select coalesce(json_agg(t), '[]') from chunks t),
+      'jobs', (select coalesce(json_agg(t), '[]') from deletion_jobs t),
+      'attempts', (select coalesce(json_agg(t order by number), '[]') from deletion_attempts t),
+      'receipts', (select coalesce(json_agg(t order by number), '[]') from receipts t),
+      'history', (select coalesce(json_agg(t order by number), '[]') from history t)
+    )::text as facts`
+  return { ...parseRows(row!.facts), files: treeOf(folder).files }
+}
+
+/** Internal ids are larger than a JavaScript number holds: they stay texts. */
+function parseRows(text: string) {
+  return JSON.parse(text, ((_key: string, value: unknown, context: { source?: string }) =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && context.source
+      ? context.source
+      : value) as (key: string, value: unknown) => unknown)
+}
