@@ -1,9 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { Writable } from 'node:stream'
+import { gzipSync } from 'node:zlib'
 import { dashboardClient } from '@lethe/contract/dashboard-client.ts'
 import { type Role, signIn as signInEndpoint } from '@lethe/contract/dashboard-members.ts'
 import { type AppOptions, buildApp } from '../src/app.ts'
 import type { DashboardOptions } from '../src/dashboard/context.ts'
+import { type AttemptOptions, runNextAttempt } from '../src/erasure/attempt.ts'
+import { createErasureMetrics } from '../src/erasure/metrics.ts'
+import { openSigner } from '../src/erasure/signing-keys.ts'
 import { createLog } from '../src/log.ts'
 import { openSignIn, type SignIn } from '../src/members/better-auth.ts'
 import { insertMember } from '../src/members/store.ts'
@@ -12,7 +16,7 @@ import { readCursorKey } from '../src/migrate.ts'
 import type { Recordings } from '../src/recordings/upload.ts'
 import { type DbAddress, openPool } from '../src/sql.ts'
 import { sendRaw, type TestProject } from './fixtures.ts'
-import { test as base } from './recordings-fixtures.ts'
+import { test as base, type Started } from './recordings-fixtures.ts'
 
 export const password = 'correct horse battery staple'
 export const webhookKey = Buffer.alloc(32, 7)
@@ -39,6 +43,10 @@ export interface Dashboard {
   /** The server API with the project's secret key. */
   send(path: string, options?: Parameters<typeof sendRaw>[3]): ReturnType<typeof sendRaw>
   visitor(): Visitor
+  /** A browser that records a session, of a chunk each a tab, and then says whose it is. */
+  record(externalId?: string, tabs?: Record<string, string[]>): Promise<Started>
+  /** The internal id of a person. */
+  personId(externalId: string): Promise<string>
   /** Somebody who is a member of this role, and signed in. */
   member(role: Role, options?: { mayDeletePersons?: boolean }): Promise<SignedInVisitor>
   close(): Promise<void>
@@ -55,6 +63,9 @@ export const test = base.extend<{ signIn: SignIn; dashboard: Dashboard }>({
     { scope: 'file' },
   ],
   dashboard: async ({ recordings, address, project, signIn }, use) => {
+    // The master key is this test's own: what an earlier one wrapped cannot be opened any more. And
+    // no attempt works on jobs that an earlier test has left open.
+    await recordings.db.sql`truncate signing_keys, persons, deletion_jobs cascade`
     const dashboard = await startDashboard({ recordings, address, project, signIn })
     await use(dashboard)
     await dashboard.close()
@@ -100,6 +111,37 @@ export async function startDashboard(
     logged: () => logged,
     send: (path, options = {}) => sendRaw(url, path, project.secretKey, options),
     visitor,
+    async record(externalId, tabs = { tab1: ['{"type":4,"timestamp":1}\n'] }) {
+      const ingest = async (path: string, query: Record<string, string>, body: object | Buffer) => {
+        const search = new URLSearchParams({ key: project.publicKey, ...query })
+        const rawBody = Buffer.isBuffer(body) ? body : JSON.stringify(body)
+        const { status, json } = await sendRaw(url, `/ingest/v1/${path}?${search}`, null, {
+          method: 'POST',
+          rawBody,
+          headers: {
+            'content-type': Buffer.isBuffer(body) ? 'application/octet-stream' : 'text/plain',
+            'user-agent': 'Mozilla/5.0 (test)',
+          },
+        })
+        if (status !== 200) throw new Error(`${path} answered ${status}`)
+        return json
+      }
+      const started = await ingest('start', {}, { url: 'https://shop.example/', sdkVersion: '1' })
+      const { browserId, sessionId } = started as Started
+      for (const [tab, chunks] of Object.entries(tabs)) {
+        for (const [number, chunk] of chunks.entries()) {
+          const place = { browser: browserId, session: sessionId, tab, number: String(number) }
+          await ingest('chunks', place, gzipSync(chunk))
+        }
+      }
+      if (externalId !== undefined) await ingest('identify', {}, { browserId, userId: externalId })
+      return { browserId, sessionId }
+    },
+    async personId(externalId) {
+      const [person] = await recordings.db.sql<{ id: string }>`
+        select id from persons where project_id = ${project.id} and external_id = ${externalId}`
+      return person!.id
+    },
     async member(role, { mayDeletePersons = role === 'owner' } = {}) {
       const email = `${randomUUID()}@example.com`
       const passwordHash = await (await signIn.$context).password.hash(password)
@@ -136,6 +178,34 @@ export function newVisitor(url: string): Visitor {
   const { call } = dashboardClient(url, ((input: string, init: RequestInit) =>
     fetch(input, init as Parameters<typeof fetch>[1])) as typeof globalThis.fetch)
   return { call, fetch, cookies }
+}
+
+/** What attempts of erasures need, over the same recordings. */
+export async function erasureOptions(
+  { db, blobs, browserKeys }: Recordings,
+  over: Partial<AttemptOptions> = {},
+): Promise<AttemptOptions> {
+  return {
+    db,
+    keySql: browserKeys.sql,
+    blobs,
+    log: createLog('silent'),
+    metrics: createErasureMetrics(createMetrics().registry),
+    signer: await openSigner(db, browserKeys.masterKeys),
+    retryDelaysSeconds: [0, 0, 0, 0],
+    backupRetentionDays: 30,
+    ...over,
+  }
+}
+
+/** Makes attempts until the job of this person, or of whoever is next, has ended. */
+export async function eraseAll(options: AttemptOptions): Promise<string[]> {
+  const outcomes: string[] = []
+  for (;;) {
+    const outcome = await runNextAttempt(options)
+    if (outcome === undefined) return outcomes
+    outcomes.push(outcome)
+  }
 }
 
 /** What a call is refused with: its status and code. */

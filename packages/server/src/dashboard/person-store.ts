@@ -48,7 +48,7 @@ export function summarisePersons(
         join sessions s on s.project_id = l.project_id and s.browser_id = l.browser_id
         where l.project_id = ${projectId} and l.person_id = p.id and not s.closed
         limit ${countedMaximum}
-      ) some
+      ) capped
     ) counted
     cross join lateral (
       select max(newest.at) as at
