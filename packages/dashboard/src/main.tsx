@@ -18,6 +18,8 @@ const queryClient = makeQueryClient(async () => {
 const router = makeRouter(queryClient)
 
 startHints()
+// Asked for before anything else: every page waits for it.
+void queryClient.prefetchQuery(meQuery)
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>

@@ -9,6 +9,7 @@ import {
 } from '@tanstack/react-router'
 import { meQuery } from './api/me.ts'
 import { projectsQuery } from './api/projects.ts'
+import type { Listing, Page } from './api/queries.ts'
 import { deletionsList, deletionsSearch } from './deletions/query.ts'
 import { personsList, personsSearch } from './persons/query.ts'
 import { sessionsList, sessionsSearch } from './sessions/query.ts'
@@ -24,6 +25,21 @@ const root = createRootRouteWithContext<Context>()({
   component: Outlet,
   notFoundComponent: () => <NotFound />,
 })
+
+/**
+ * Begins with a list while the rest of its page comes; one that was left with several pages open is
+ * waited for, so that the page can go back to where it was.
+ */
+function openList<P extends Page>(
+  { queryClient }: Context,
+  list: Listing<P>,
+  { pages }: { pages?: number },
+): Promise<void> | undefined {
+  const known = queryClient.getQueryData<{ pages: P[] }>(list.queryKey)
+  if (known) return undefined
+  const opening = queryClient.prefetchInfiniteQuery(pages === undefined ? list : { ...list, pages })
+  return pages === undefined ? undefined : opening
+}
 
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
 
@@ -108,12 +124,7 @@ const persons = createRoute({
   validateSearch: personsSearch,
   loaderDeps: ({ search }) => search,
   loader: ({ context, params, deps }) =>
-    deps.pages === undefined
-      ? undefined
-      : context.queryClient.prefetchInfiniteQuery({
-          ...personsList(params.projectId, deps),
-          pages: deps.pages,
-        }),
+    openList(context, personsList(params.projectId, deps), deps),
   component: lazyRouteComponent(() => import('./persons/persons.tsx'), 'Persons'),
 })
 
@@ -153,12 +164,7 @@ const sessions = createRoute({
   validateSearch: sessionsSearch,
   loaderDeps: ({ search }) => search,
   loader: ({ context, params, deps }) =>
-    deps.pages === undefined
-      ? undefined
-      : context.queryClient.prefetchInfiniteQuery({
-          ...sessionsList(params.projectId, deps),
-          pages: deps.pages,
-        }),
+    openList(context, sessionsList(params.projectId, deps), deps),
   component: lazyRouteComponent(() => import('./sessions/sessions.tsx'), 'Sessions'),
 })
 
@@ -178,12 +184,7 @@ const deletions = createRoute({
   validateSearch: deletionsSearch,
   loaderDeps: ({ search: { job: _, ...filters } }) => filters,
   loader: ({ context, params, deps }) =>
-    deps.pages === undefined
-      ? undefined
-      : context.queryClient.prefetchInfiniteQuery({
-          ...deletionsList(params.projectId, deps),
-          pages: deps.pages,
-        }),
+    openList(context, deletionsList(params.projectId, deps), deps),
   component: lazyRouteComponent(() => import('./deletions/deletions.tsx'), 'Deletions'),
 })
 

@@ -241,10 +241,16 @@ function WhatGoes({ preview, isOne }: { preview: Preview | undefined; isOne: boo
       <strong className="font-medium text-ink tabular">
         {counted(sessions, 'recording')} from {counted(browsers, 'browser')}
       </strong>
-      {before > 0 && <>, {before === sessions ? 'all' : before} of them before sign-in,</>} go for
-      good with the record and its properties ({bytesText(bytes)}).
+      {before > 0 && `, ${beforeText(before, sessions)} before sign-in,`}{' '}
+      {sessions === 1 ? 'goes' : 'go'} for good with the record and its properties (
+      {bytesText(bytes)}).
     </>
   )
+}
+
+function beforeText(before: number, sessions: number): string {
+  if (sessions === 1) return 'begun'
+  return before === sessions ? 'all of them begun' : `${before} of them begun`
 }
 
 function buttonText(persons: number, preview: Preview | undefined, keep: boolean): string {

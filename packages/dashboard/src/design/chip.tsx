@@ -1,6 +1,8 @@
 import type { ReactNode } from 'react'
 
 const tones = {
+  /** As it should be: nothing to look at. */
+  quiet: 'px-0! text-muted',
   neutral: 'bg-sunken text-muted',
   accent: 'bg-accent-soft text-accent',
   ok: 'bg-ok-soft text-ok',
@@ -26,7 +28,7 @@ export function Chip({
     >
       <span
         aria-hidden="true"
-        className={`size-1.5 rounded-full bg-current ${isMoving ? 'animate-pulse' : ''}`}
+        className={`size-1.5 rounded-full ${tone === 'quiet' ? 'bg-ok' : 'bg-current'} ${isMoving ? 'animate-pulse' : ''}`}
       />
       {children}
     </span>

@@ -62,7 +62,7 @@ export function OpenDrawer({ isOpen, onClose, title, description, children }: Di
                 {description && (
                   <Base.Description
                     render={<div />}
-                    className="mt-0.5 flex flex-wrap items-center gap-x-2 text-sm text-muted"
+                    className="mt-1.5 flex flex-wrap items-center gap-2 text-sm text-muted"
                   >
                     {description}
                   </Base.Description>

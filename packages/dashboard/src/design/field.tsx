@@ -97,7 +97,7 @@ export function Checkbox({ className = '', ...input }: ComponentProps<'input'>) 
     <input
       type="checkbox"
       {...input}
-      className={`size-4 shrink-0 rounded accent-accent ${className}`}
+      className={`block size-4 shrink-0 rounded accent-accent ${className}`}
     />
   )
 }

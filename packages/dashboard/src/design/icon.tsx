@@ -47,12 +47,12 @@ const paths = {
 export type IconName = keyof typeof paths
 
 /** A drawing beside words that say the same: assistive technology passes over it. */
-export function Icon({ name, className = 'size-4' }: { name: IconName; className?: string }) {
+export function Icon({ name, className = '' }: { name: IconName; className?: string }) {
   return (
     <svg
       aria-hidden="true"
       viewBox="0 0 20 20"
-      className={`shrink-0 ${className}`}
+      className={`shrink-0 ${className.includes('size-') ? '' : 'size-4'} ${className}`}
       fill="none"
       stroke="currentColor"
       strokeWidth={name === 'more' || name === 'list' ? 1.9 : 1.5}

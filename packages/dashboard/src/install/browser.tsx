@@ -1,9 +1,12 @@
 import type { getInstallState } from '@lethe/contract/dashboard-projects.ts'
-import type { Body } from '../api/call.ts'
-import { useMe } from '../api/me.ts'
+import type { ErrorBody } from '@lethe/contract/errors.ts'
+import { snippetOf } from '@lethe/sdk-browser/build/snippet.ts'
+import { queryOptions, useQuery } from '@tanstack/react-query'
+import { type Body, RequestFailed } from '../api/call.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkButton } from '../design/button.tsx'
 import { CodeBlock } from '../design/copy.tsx'
+import { ErrorPanel, Skeletons } from '../design/states.tsx'
 import { Step } from './step.tsx'
 
 export type InstallState = Body<typeof getInstallState>
@@ -14,12 +17,25 @@ interface Place {
 }
 
 export function Snippet({ host, state }: Place) {
-  const { version } = useMe()
+  const { data: sdk, error, refetch } = useQuery(sdkQuery)
   if (!state.publicKey) return <NoPublicKey />
+  if (error) {
+    return (
+      <ErrorPanel
+        error={error}
+        title="The recorder’s script is not there"
+        retry={() => void refetch()}
+      />
+    )
+  }
+  if (!sdk) return <Skeletons rows={3} />
+  const code = snippetOf(sdk.version, sdk.integrity)
+    .replaceAll('{{host}}', host)
+    .replaceAll('{{key}}', state.publicKey.text)
   return (
     <>
       <Step number={1} title="Paste this into the head of every page">
-        <CodeBlock label="HTML" code={snippet(host, version, state.publicKey.text)} />
+        <CodeBlock label="HTML" code={code.trim()} />
       </Step>
       <Step number={2} title="Say who it is, once somebody has signed in">
         <CodeBlock label="JavaScript" code={identifyCode(state)} />
@@ -28,6 +44,23 @@ export function Snippet({ host, state }: Place) {
     </>
   )
 }
+
+/** The version of the script that this server gives out, and its hash. */
+const sdkQuery = queryOptions({
+  queryKey: ['sdk'],
+  queryFn: async ({ signal }) => {
+    const response = await fetch('/sdk/manifest.json', { signal })
+    if (!response.ok) {
+      throw new RequestFailed(response.status, (await response.json()) as ErrorBody)
+    }
+    const manifest = (await response.json()) as {
+      version: string
+      files: Record<string, { integrity: string }>
+    }
+    return { version: manifest.version, integrity: manifest.files['lethe.js']?.integrity ?? '' }
+  },
+  staleTime: 600_000,
+})
 
 export function Npm({ host, state }: Place) {
   if (!state.publicKey) return <NoPublicKey />
@@ -50,21 +83,6 @@ lethe.init('${state.publicKey.text}', { host: '${host}' })`}
       </Step>
     </>
   )
-}
-
-/** Calls before the script has come are kept and done then. */
-function snippet(host: string, version: string, publicKey: string): string {
-  return `<script>
-  window.lethe = window.lethe || (function (calls) {
-    var lethe = { calls: calls };
-    'init identify reset stop optIn optOut'.split(' ').forEach(function (name) {
-      lethe[name] = function () { calls.push([name, arguments]) };
-    });
-    return lethe;
-  })([]);
-  lethe.init('${publicKey}', { host: '${host}' });
-</script>
-<script async crossorigin="anonymous" src="${host}/sdk/${version}/lethe.js"></script>`
 }
 
 function identifyCode({ hasIdentifySecret }: InstallState): string {

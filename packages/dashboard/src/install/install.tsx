@@ -28,14 +28,13 @@ export function Install() {
         <>
           <FirstRecording state={data} />
           <div className="card">
-            <nav
-              aria-label="Ways to install"
-              className="flex gap-1 overflow-x-auto border-b border-line px-1"
-            >
-              <Way to={undefined} label="Script tag" isActive={way === 'snippet'} />
-              <Way to="npm" label="npm" isActive={way === 'npm'} />
-              <Way to="backend" label="Backend" isActive={way === 'backend'} />
-            </nav>
+            <div className="border-b border-line">
+              <nav aria-label="Ways to install" className="-mb-px flex gap-1 overflow-x-auto px-1">
+                <Way to={undefined} label="Script tag" isActive={way === 'snippet'} />
+                <Way to="npm" label="npm" isActive={way === 'npm'} />
+                <Way to="backend" label="Backend" isActive={way === 'backend'} />
+              </nav>
+            </div>
             <div className="grid gap-5 p-5">
               {way === 'snippet' && <Snippet host={publicUrl} state={data} />}
               {way === 'npm' && <Npm host={publicUrl} state={data} />}
@@ -71,7 +70,7 @@ function Way({
       search={to ? { way: to } : {}}
       resetScroll={false}
       aria-current={isActive ? 'page' : undefined}
-      className={`-mb-px flex h-10 items-center border-b-2 px-2.5 font-medium whitespace-nowrap -outline-offset-2 ${isActive ? 'border-accent text-ink' : 'border-transparent text-muted hover:text-ink'}`}
+      className={`flex h-10 items-center border-b-2 px-2.5 font-medium whitespace-nowrap -outline-offset-2 ${isActive ? 'border-accent text-ink' : 'border-transparent text-muted hover:text-ink'}`}
     >
       {label}
     </Link>

@@ -106,10 +106,10 @@ function PropertyRow({
   const text = textOf(value)
   return (
     <Row>
-      <Cell className="w-[30%] max-w-0 align-top">
+      <Cell className="w-[30%] max-w-0 align-baseline">
         <span className="block font-mono text-sm break-all whitespace-pre-wrap">{name}</span>
       </Cell>
-      <Cell className="max-w-0 align-top">
+      <Cell className="max-w-0 align-baseline">
         <span className="flex items-start gap-1">
           <span
             className={`min-w-0 break-words whitespace-pre-wrap ${kind === 'json' || kind === 'number' ? 'font-mono text-sm' : ''}`}
@@ -125,10 +125,10 @@ function PropertyRow({
           )}
         </span>
       </Cell>
-      <Cell from="sm" className="w-28 align-top text-muted">
+      <Cell from="sm" className="w-28 align-baseline text-muted">
         {kindNames[kind]}
       </Cell>
-      <Cell className="w-0 align-top">
+      <Cell className="w-0 align-baseline">
         {reason === undefined && (
           <span className="-my-1 flex justify-end">
             <IconButton label={`Edit ${name}`} icon="pencil" onClick={onEdit} />

@@ -1,7 +1,7 @@
 import { getPerson, updatePerson } from '@lethe/contract/dashboard-persons.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { send } from '../api/call.ts'
+import { codeOf, send } from '../api/call.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 
 export function usePersonPath(): { projectId: string; personId: string } {
@@ -13,7 +13,8 @@ export function usePerson() {
   const params = usePersonPath()
   return useQuery({
     ...reading(getPerson, { params }),
-    refetchInterval: ({ state }) => (state.data?.person === null ? false : liveMilliseconds),
+    refetchInterval: ({ state }) =>
+      state.data?.person === null || codeOf(state.error) ? false : liveMilliseconds,
   })
 }
 

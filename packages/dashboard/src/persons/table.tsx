@@ -112,10 +112,10 @@ const PersonRow = memo(function PersonRow({
           <span className="block truncate text-sm text-muted md:hidden">{person.externalId}</span>
         )}
       </Cell>
-      <Cell from="lg" className="w-[22%] max-w-0 truncate">
+      <Cell from="lg" className="w-[25%] max-w-0 truncate">
         {person.email ?? <None />}
       </Cell>
-      <Cell from="md" className="w-[22%] max-w-0">
+      <Cell from="md" className="w-[20%] max-w-0">
         <span className="flex items-center gap-1">
           <span className="truncate font-mono text-sm whitespace-pre">{person.externalId}</span>
           <CopyButton
@@ -156,6 +156,6 @@ export function StateChip({ state }: { state: PersonSummary['state'] }) {
     case 'deletion_failed':
       return <Chip tone="danger">Deletion failed</Chip>
     case 'present':
-      return <Chip tone="ok">Active</Chip>
+      return <Chip tone="quiet">Active</Chip>
   }
 }

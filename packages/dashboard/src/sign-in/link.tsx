@@ -1,6 +1,6 @@
 import { checkLink } from '@lethe/contract/dashboard-members.ts'
 import { useQuery } from '@tanstack/react-query'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { type Body, codeOf, send } from '../api/call.ts'
 import { LinkButton } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
@@ -46,15 +46,23 @@ export function WithLink({
 /** Kept outside of React, which looks at the address again after it was cleaned. */
 const tokens = new Map<string, string>()
 
+function takeToken(): string {
+  const { pathname, search, hash } = window.location
+  if (hash.length > 1) {
+    tokens.set(pathname, decodeURIComponent(hash.slice(1)))
+    window.history.replaceState(window.history.state, '', pathname + search)
+  }
+  return tokens.get(pathname) ?? ''
+}
+
 function useToken(): string {
-  const [token] = useState(() => {
-    const { pathname, search, hash } = window.location
-    if (hash.length > 1) {
-      tokens.set(pathname, decodeURIComponent(hash.slice(1)))
-      window.history.replaceState(window.history.state, '', pathname + search)
-    }
-    return tokens.get(pathname) ?? ''
-  })
+  const [token, setToken] = useState(takeToken)
+  // The link opened in a tab that shows this page already changes nothing but the fragment.
+  useEffect(() => {
+    const take = () => setToken(takeToken())
+    window.addEventListener('hashchange', take)
+    return () => window.removeEventListener('hashchange', take)
+  }, [])
   return token
 }
 
