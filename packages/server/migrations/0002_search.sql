@@ -300,8 +300,9 @@ begin
 end $$;
 
 -- Joins a segment that has lost most of its persons with the one before it, so that a project where
--- persons come and go for years does not end up with thousands of nearly empty segments. Looks at a
--- few segments only; it is called once for every new one.
+-- persons come and go for years does not end up with thousands of nearly empty segments: its rows
+-- go back to the tail, and from there to the segment that covers their ids then. Looks at a few
+-- segments only, for it is called once for every new one.
 create function search_merge_segments(in_project_id integer, segment_persons integer)
 returns void language plpgsql
   set enable_seqscan = off
@@ -309,6 +310,7 @@ as $$
 declare
   looked_at constant integer := 3;
   pair record;
+  ids bigint[];
 begin
   for pair in
     select s.older, s.segment, s.first_id, s.next_id, (
@@ -324,16 +326,24 @@ begin
     where s.older is not null and s.next_id is not null
     order by random() limit looked_at
   loop
-    if pair.persons < segment_persons / 2 then
-      update person_search p set segment = null
+    continue when pair.persons > segment_persons / 2;
+    ids := array(
+      select p.person_id from person_search p
       where p.project_id = in_project_id and p.person_id >= pair.first_id
-        and p.person_id < pair.next_id and p.segment = pair.segment;
-      delete from search_segments g
-      where g.project_id = in_project_id and g.segment = pair.segment;
-      update search_segments g set persons = pair.persons
-      where g.project_id = in_project_id and g.segment = pair.older;
-      return;
-    end if;
+        and p.person_id < pair.next_id and p.segment = pair.segment
+      for no key update skip locked);
+    -- A row that another transaction holds stays in its segment, so the segment stays too.
+    continue when cardinality(ids) < (
+      select count(*) from person_search p
+      where p.project_id = in_project_id and p.person_id >= pair.first_id
+        and p.person_id < pair.next_id and p.segment = pair.segment);
+    update person_search p set segment = null
+    where p.project_id = in_project_id and p.person_id = any (ids);
+    delete from search_segments g
+    where g.project_id = in_project_id and g.segment = pair.segment;
+    update search_segments g set persons = pair.persons
+    where g.project_id = in_project_id and g.segment = pair.older;
+    return;
   end loop;
 end $$;
 
@@ -348,7 +358,7 @@ as $$
 declare
   run constant integer := 20;
   -- Texts as long as this are few, and would take long to cut up.
-  longest_text constant integer := 1000;
+  longest_text constant integer := 500;
   newest integer;
   begins bigint[];
 begin
