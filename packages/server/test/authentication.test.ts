@@ -137,7 +137,7 @@ test('a project has as many keys as it likes, and each names its project', async
   )
 })
 
-test('only a hash of a key is stored, and when it was last used', async ({
+test('of a secret key only a hash is stored, and when it was last used', async ({
   service,
   db,
   project,
@@ -147,7 +147,6 @@ test('only a hash of a key is stored, and when it was last used', async ({
     await db.sql`select to_jsonb(keys)::text as row from keys where project_id = ${project.id}`
   for (const { row } of columns) {
     expect(row).not.toContain(project.secretKey.slice(0, -10))
-    expect(row).not.toContain(project.publicKey.slice(0, -10))
   }
   await expect
     .poll(

@@ -112,7 +112,6 @@ describe('the merge of properties', () => {
 function sorted(one: unknown): unknown {
   if (Array.isArray(one)) return one.map(sorted)
   if (typeof one !== 'object' || one === null) return one
-  return Object.entries(one)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, inner]) => [name, sorted(inner)])
+  const entries = Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1))
+  return { entries: entries.map(([name, inner]) => [name, sorted(inner)]) }
 }
