@@ -1,0 +1,288 @@
+/**
+ * Ingestion on one core against its floor, the same bytes written by the same number of writers
+ * with an fsync of file and folder each: `node bench/ingest.ts [--minutes M] [--rounds R]
+ * [--connections C]`. Prints tables in Markdown. Needs wrk and taskset (util-linux).
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { open, rename } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { openEmbedded } from '../packages/server/src/embedded/embedded.ts'
+import { migrate } from '../packages/server/src/migrate.ts'
+import { createKey, createProject } from '../packages/server/src/projects/store.ts'
+import { connect } from '../packages/server/src/sql.ts'
+import { inTurns, type Load, load, median, residentMegabytes, stop } from './measure.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    /** How long the last run is, in which the memory is watched. */
+    minutes: { type: 'string', default: '0.5' },
+    rounds: { type: 'string', default: '3' },
+    connections: { type: 'string', default: '16' },
+    seconds: { type: 'string', default: '5' },
+    /** Is the floor itself: writes bytes of that size for some seconds into a folder. */
+    floor: { type: 'string' },
+    folder: { type: 'string' },
+  },
+})
+const connections = Number(options.connections)
+const seconds = Number(options.seconds)
+let runs = 0
+
+if (options.floor !== undefined) await beFloor(Number(options.floor), options.folder as string)
+else await main()
+
+/** Recorded pages as ndjson: about eight to one under gzip, as real ones are. */
+function chunkOf(gzipBytes: number): Buffer {
+  const lines: string[] = []
+  for (;;) {
+    for (let i = 0; i < 20; i++) {
+      const node = { type: 2, tagName: 'div', attributes: { class: `card card-${randomInt(50)}` } }
+      const childNodes = Array.from({ length: 6 }, () => ({
+        ...node,
+        id: randomInt(5_000),
+        childNodes: [
+          { type: 3, textContent: randomBytes(3).toString('hex'), id: randomInt(5_000) },
+        ],
+      }))
+      const data = { source: 0, texts: [], attributes: [], removes: [], adds: childNodes }
+      lines.push(JSON.stringify({ type: 3, data, timestamp: Date.now() }))
+    }
+    const packed = gzipSync(lines.join('\n'))
+    if (packed.length >= gzipBytes) return packed
+  }
+}
+
+async function main() {
+  const folder = mkdtempSync(join(tmpdir(), 'lethe-bench-ingest-'))
+  const embedded = await openEmbedded({ dataDir: join(folder, 'database') })
+  const { host, port, user, database } = embedded.address
+  const databaseUrl = `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
+  await migrate(embedded.address)
+  const db = connect({ connection: embedded.address })
+  const { id } = await createProject(db.sql, 'bench')
+  const { text: key } = await createKey(db.sql, id, 'public', 'bench')
+  const service = await startPinned({
+    DATABASE_URL: databaseUrl,
+    PORT: '0',
+    DATA_DIR: join(folder, 'service'),
+    INGEST_LIMIT_PER_ADDRESS: '0',
+    INGEST_LIMIT_PER_PROJECT: '0',
+  })
+  try {
+    const places = await startSessions(service.url, key, 64)
+    await compare(folder, service, key, places)
+    await watchMemory(service, folder, key, places)
+  } finally {
+    await stop(service.child)
+    await db.end()
+    await embedded.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The service on the first core; database and load take the others. */
+function startPinned(environment: Record<string, string>) {
+  const command = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
+  const child = spawn('taskset', ['-c', '0', process.execPath, command, 'serve'], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  return new Promise<{ url: string; child: ChildProcess }>((resolve, reject) => {
+    let text = ''
+    child.stdout.on('data', (part) => {
+      text += part
+      const url = /listens on (\S+)/.exec(text)?.[1]
+      if (url) resolve({ url, child })
+    })
+    child.on('exit', (code) => reject(new Error(`The service ended with ${code}`)))
+  })
+}
+
+interface Place {
+  browserId: string
+  sessionId: string
+}
+
+async function startSessions(url: string, key: string, count: number): Promise<Place[]> {
+  const places: Place[] = []
+  for (let i = 0; i < count; i++) {
+    const response = await fetch(`${url}/ingest/v1/start?key=${key}`, { method: 'POST' })
+    places.push((await response.json()) as Place)
+  }
+  return places
+}
+
+/** Chunks of their own each: sessions in turns, a tab for each run, numbers counted up. */
+function uploads(url: string, key: string, places: Place[], file: string) {
+  const tab = `run${++runs}`
+  const list = places
+    .map(({ browserId, sessionId }) => `"&browser=${browserId}&session=${sessionId}"`)
+    .join(', ')
+  return {
+    url,
+    lua: `local file = io.open("${file}", "rb")
+local body = file:read("*all")
+file:close()
+local places = { ${list} }
+local headers = { ["Content-Type"] = "application/octet-stream" }
+local n = 0
+request = function()
+  n = n + 1
+  local place = places[n % #places + 1]
+  local path = "/ingest/v1/chunks?key=${key}" .. place .. "&tab=${tab}&number=" .. math.floor(n / #places)
+  return wrk.format("POST", path, headers, body)
+end`,
+  }
+}
+
+interface Service {
+  url: string
+  child: ChildProcess
+}
+
+async function compare(
+  folder: string,
+  { url, child }: Service,
+  key: string,
+  places: Place[],
+): Promise<void> {
+  console.log(
+    `Ingestion, the service on one core, ${connections} connections, ${options.rounds} rounds of ${seconds} s, medians. The floor: ${connections} writers, each chunk a new file, fsync of file and folder, on the same core. CPU is the process's own time a chunk, which other load on the machine does not change.\n`,
+  )
+  console.log(
+    '| chunk (gzip) | chunks/s | MB/s | of the floor | CPU ms | floor CPU ms | p50 ms | p99 ms | floor chunks/s | floor p99 ms |',
+  )
+  console.log('| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |')
+  for (const kilobytes of [8, 64, 256]) {
+    const body = chunkOf(kilobytes * 1_024)
+    const file = join(folder, `chunk-${kilobytes}`)
+    writeFileSync(file, body)
+    const cpu = { ours: [] as number[], floor: [] as number[] }
+    const { ours, floor } = await inTurns(
+      {
+        async floor() {
+          const run = await runFloor(body.length, join(folder, `floor-${kilobytes}-${++runs}`))
+          cpu.floor.push(run.cpuMilliseconds / (run.requestsPerSecond * seconds))
+          return run
+        },
+        ours() {
+          const before = cpuMilliseconds(child.pid as number)
+          const run = load(uploads(url, key, places, file), connections, seconds)
+          const spent = cpuMilliseconds(child.pid as number) - before
+          cpu.ours.push(spent / (run.requestsPerSecond * seconds))
+          return run
+        },
+      },
+      Number(options.rounds),
+    )
+    if (!ours || !floor) continue
+    const share = Math.round((ours.requestsPerSecond / floor.requestsPerSecond) * 100)
+    const megabytes = (ours.requestsPerSecond * body.length) / 1e6
+    console.log(
+      `| ${Math.round(body.length / 1_024)} KB | ${Math.round(ours.requestsPerSecond)} | ${megabytes.toFixed(1)} | ${share} % | ${median(cpu.ours).toFixed(2)} | ${median(cpu.floor).toFixed(2)} | ${ours.p50.toFixed(1)} | ${ours.p99.toFixed(1)} | ${Math.round(floor.requestsPerSecond)} | ${floor.p99.toFixed(1)} |`,
+    )
+  }
+}
+
+type FloorLoad = Load & { cpuMilliseconds: number }
+
+function runFloor(bytes: number, folder: string): Promise<FloorLoad> {
+  mkdirSync(folder, { recursive: true })
+  const words = [import.meta.filename, '--floor', String(bytes), '--folder', folder]
+  const child = spawn(
+    'taskset',
+    [
+      '-c',
+      '0',
+      process.execPath,
+      ...words,
+      '--connections',
+      String(connections),
+      '--seconds',
+      String(seconds),
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  return new Promise((resolve, reject) => {
+    let text = ''
+    child.stdout.on('data', (part) => {
+      text += part
+    })
+    child.on('exit', (code) => {
+      rmSync(folder, { recursive: true })
+      if (code === 0) resolve(JSON.parse(text))
+      else reject(new Error(`The floor ended with ${code}`))
+    })
+  })
+}
+
+async function beFloor(bytes: number, folder: string): Promise<void> {
+  const body = randomBytes(bytes)
+  const began = process.cpuUsage()
+  const until = performance.now() + seconds * 1_000
+  const times: number[] = []
+  const lane = async (name: number) => {
+    for (let n = 0; performance.now() < until; n++) {
+      const start = performance.now()
+      const path = join(folder, `${name}-${n}`)
+      const file = await open(`${path}.new`, 'wx')
+      await file.writeFile(body)
+      await file.sync()
+      await file.close()
+      await rename(`${path}.new`, path)
+      const directory = await open(folder, 'r')
+      await directory.sync()
+      await directory.close()
+      times.push(performance.now() - start)
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, (_, name) => lane(name)))
+  times.sort((a, b) => a - b)
+  const at = (share: number) => times[Math.floor(times.length * share)] ?? Number.NaN
+  const { user, system } = process.cpuUsage(began)
+  const result: FloorLoad = {
+    cpuMilliseconds: (user + system) / 1_000,
+    requestsPerSecond: times.length / seconds,
+    p50: at(0.5),
+    p99: at(0.99),
+    errors: 0,
+  }
+  process.stdout.write(JSON.stringify(result))
+}
+
+/** The processor time a process has taken so far (proc(5), in hundredths of a second). */
+function cpuMilliseconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
+
+/** Uploads for minutes, and looks at the service's memory each second. */
+async function watchMemory(
+  service: Service,
+  folder: string,
+  key: string,
+  places: Place[],
+): Promise<void> {
+  const minutes = Number(options.minutes)
+  const file = join(folder, 'chunk-64')
+  const pid = service.child.pid as number
+  const samples: number[] = []
+  // wrk is waited for synchronously, so its run is cut into pieces and memory is looked at between.
+  const pieceSeconds = 5
+  const pieces = Math.max(4, Math.round((minutes * 60) / pieceSeconds))
+  for (let piece = 0; piece < pieces; piece++) {
+    const { errors } = load(uploads(service.url, key, places, file), connections, pieceSeconds)
+    if (errors > 0) throw new Error(`${errors} uploads failed`)
+    samples.push(residentMegabytes(pid))
+  }
+  const quarter = Math.floor(samples.length / 4)
+  const highest = (some: number[]) => Math.round(Math.max(...some))
+  console.log(
+    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of chunks of 64 KB: at most ${highest(samples.slice(0, quarter))} MB in the first quarter, ${highest(samples.slice(-quarter))} MB in the last.`,
+  )
+}
