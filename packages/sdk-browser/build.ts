@@ -76,8 +76,7 @@ async function bundle(
     ...(name ? { format: 'iife', name } : { format: 'esm' }),
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
-    // rrweb prints whole elements to the console; nothing of a page is printed by us.
-    minify: { compress: { dropConsole: 'recorder' in input }, mangle: true, codegen: true },
+    minify: true,
   })
   await build.close()
   return output.filter((each) => each.type === 'chunk')

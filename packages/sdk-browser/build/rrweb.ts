@@ -54,6 +54,24 @@ const patches: Patch[] = [
   canvasManager = { reset: nothing, freeze: nothing, unfreeze: nothing, lock: nothing, unlock: nothing };
   const shadowDomManager`,
   },
+  {
+    why: 'What is left of the canvas and would run all the same: the source of a worker, base64.',
+    from: 'const jsContent = ',
+    to: '\nfunction WorkerWrapper',
+    by: 'const jsContent = "", blob = null;\nfunction WorkerWrapper',
+  },
+  {
+    why: 'The same.',
+    from: 'var chars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";\nvar',
+    to: 'const canvasVarMap',
+    by: 'const encode = () => "";\nconst canvasVarMap',
+  },
+  {
+    why: 'A warning for those who used rrweb ten years ago.',
+    from: 'const DEPARTED_MIRROR_ACCESS_WARNING = ',
+    to: '\nfunction throttle(',
+    by: '\nfunction throttle(',
+  },
 ]
 
 /** Applies the patches to rrweb's recorder as it is bundled. */
@@ -62,7 +80,9 @@ export function patchRrweb(): Plugin {
     name: 'patch-rrweb',
     transform: {
       filter: { id: /@rrweb\/record\/dist\/record\.js$/ },
-      handler: (code) => patches.reduce(apply, code),
+      // rrweb prints whole elements of the page to the console.
+      handler: (code) =>
+        patches.reduce(apply, code).replace(/\bconsole\.(debug|error|log|warn)\(/g, 'void ('),
     },
   }
 }

@@ -1,4 +1,4 @@
-declare const __VERSION__: string
+declare const __VERSION__: string | undefined
 
-/** Of the SDK; the build puts the package's own in. */
-export const version = __VERSION__
+/** Of the SDK. The build puts the package's own in. */
+export const version = typeof __VERSION__ === 'string' ? __VERSION__ : '0.0.0'

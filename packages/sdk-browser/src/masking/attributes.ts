@@ -73,8 +73,19 @@ function maskAttribute(name: string, value: unknown, rule: Rule): unknown {
   if (PROSE.test(name)) return shown ? maskPatterns(value) : stars(value)
   if (URLS.test(name)) return maskReference(value, rule)
   if (/^(image)?srcset$/.test(name)) return level === 2 ? undefined : maskUrls(value)
-  const kept = LOOK.test(name) || SIZES_OF_RECORDER.test(name) || (!value && SCOPE.test(name))
-  return kept ? maskEmails(value) : undefined
+  return isLook(name) || (!value && SCOPE.test(name)) ? maskEmails(value) : undefined
+}
+
+const looks = new Map<string, boolean>()
+
+/** Pages have few names of attributes and thousands of each. */
+function isLook(name: string) {
+  let look = looks.get(name)
+  if (look === undefined) {
+    look = LOOK.test(name) || SIZES_OF_RECORDER.test(name)
+    if (looks.size < 1000) looks.set(name, look)
+  }
+  return look
 }
 
 /** A field's value: its length shows, unless it is a secret; what was hidden goes altogether. */

@@ -19,6 +19,7 @@ export function maskPatterns(text: string) {
  * time on long runs without an @, such as embedded images. `%40` is an @ inside a URL.
  */
 export function maskEmails(text: string): string {
+  if (!text.includes('@') && !text.includes('%40')) return text
   let masked = ''
   let done = 0
   for (const at of text.matchAll(/@|%40/g)) {

@@ -2,16 +2,18 @@
 export const ELEMENTS_MAXIMUM = 50_000
 
 /** How many changes a page may make at once, and how many more each second, before it is enough. */
-const BURST = 50_000
-const PER_SECOND = 1_000
+export const CHANGES = { burst: 50_000, perSecond: 1_000 }
 
-/** A bucket of changes that fills up with time. `spend` answers whether there was enough in it. */
-export function createBudget(now: number) {
-  let left = BURST
+/** Faults of our own, each mended by a new snapshot, after which it is better to stop. */
+export const FAULTS = { burst: 3, perSecond: 1 / 60 }
+
+/** A bucket that fills up with time. `spend` answers whether there was enough in it. */
+export function createBudget({ burst, perSecond }: typeof CHANGES, now: number) {
+  let left = burst
   let at = now
   return {
-    spend(changes: number, time: number) {
-      left = Math.min(BURST, left + ((time - at) / 1000) * PER_SECOND) - changes
+    spend(amount: number, time: number) {
+      left = Math.min(burst, left + ((time - at) / 1000) * perSecond) - amount
       at = time
       return left >= 0
     },

@@ -71,11 +71,13 @@ export function createQueue(platform: Platform, server: Server, on: QueueEvents)
   const send = async () => {
     if (sending) return
     sending = true
-    for (let failures = 0; chunks[0]; ) {
-      const milliseconds = await sendOne(chunks[0], failures)
-      failures = milliseconds ? failures + 1 : 0
-      if (milliseconds) await sleep(platform, milliseconds, (stop) => (wake = stop))
-    }
+    try {
+      for (let failures = 0; chunks[0]; ) {
+        const milliseconds = await sendOne(chunks[0], failures)
+        failures = milliseconds ? failures + 1 : 0
+        if (milliseconds) await sleep(platform, milliseconds, (stop) => (wake = stop))
+      }
+    } catch {}
     sending = false
   }
   return {

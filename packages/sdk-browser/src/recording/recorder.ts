@@ -3,11 +3,13 @@ import type { eventWithTime } from '@rrweb/types'
 import { createMasker } from '../masking/masker.ts'
 import type { Masking } from '../masking/preset.ts'
 import { stars } from '../masking/text.ts'
+import { quiet } from '../quiet.ts'
 import { createAddress } from './address.ts'
-import { createBudget, ELEMENTS_MAXIMUM } from './budget.ts'
+import { CHANGES, createBudget, ELEMENTS_MAXIMUM, FAULTS } from './budget.ts'
 import type { Record, Rrweb } from './rrweb.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
-import { createWriter, inOwnTask } from './writer.ts'
+import { createTasks } from './tasks.ts'
+import { createWriter } from './writer.ts'
 
 export interface RecorderOptions {
   masking: Masking
@@ -34,8 +36,6 @@ const record = recordByRrweb as unknown as Record & { takeFullSnapshot(): void }
 
 const BLOCKED = '[data-lethe-block],[autocomplete*="cc-" i],[autocomplete*="one-time-code" i]'
 const IGNORED = '[data-lethe-ignore],[data-lethe-ignore] *'
-/** Faults of our own after which it is better to stop than to go on with a broken recording. */
-const FAULTS_MAXIMUM = 3
 
 /**
  * Records the page. What rrweb sees waits in a queue and is masked and written in tasks of its
@@ -43,7 +43,8 @@ const FAULTS_MAXIMUM = 3
  */
 export function createRecorder(options: RecorderOptions): Recorder {
   const { masking, write, say } = options
-  const budget = createBudget(Date.now())
+  const budget = createBudget(CHANGES, Date.now())
+  const faults = createBudget(FAULTS, Date.now())
   const address = createAddress(masking.preset)
   let held: eventWithTime[] = []
   let snapshot: Snapshot | undefined
@@ -51,7 +52,6 @@ export function createRecorder(options: RecorderOptions): Recorder {
   let wanted = false
   let open = false
   let ended = false
-  let faults = 0
 
   const end = (reason: string, detail: object = {}) => {
     if (ended) return
@@ -61,12 +61,18 @@ export function createRecorder(options: RecorderOptions): Recorder {
     stop()
     options.ended()
   }
+  /** rrweb calls this from inside the page's own calls, so it must not throw either. */
   const fault = () => {
-    if (++faults >= FAULTS_MAXIMUM) end('fault')
-    else resume()
+    try {
+      if (faults.spend(1, Date.now())) resume()
+      else end('fault')
+    } catch {
+      quiet(end)('fault')
+    }
     return true
   }
-  const writer = createWriter(createMasker(masking), write, fault)
+  const inOwnTask = createTasks(fault)
+  const writer = createWriter(createMasker(masking), write, inOwnTask, fault)
   const emit = (event: eventWithTime) => {
     if (!open) return
     if (!budget.spend(changesIn(event), Date.now())) return end('too_many_mutations')
@@ -75,16 +81,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
   const snapshotWith = (rrweb: Rrweb) => {
     held = []
-    snapshot = takeSnapshot(
-      rrweb,
-      (run) => inOwnTask(run, fault),
-      (events) => {
-        snapshot = undefined
-        address.told()
-        writer.queue([...events, ...held])
-        held = []
-      },
-    )
+    snapshot = takeSnapshot(rrweb, inOwnTask, (events) => {
+      snapshot = undefined
+      address.told()
+      writer.queue([...events, ...held])
+      held = []
+    })
   }
   const pause = () => {
     open = wanted = false

@@ -16,6 +16,8 @@ interface Frame {
   next: number
   into: serializedNodeWithId[]
   isShadow: boolean
+  /** The page has run since the children were listed: they may have gone elsewhere. */
+  isOld: boolean
 }
 
 /**
@@ -68,6 +70,7 @@ export function takeSnapshot(
       if (count % 32 === 0 && performance.now() > until) break
     }
     lockAll()
+    for (const frame of frames) frame.isOld = true
     if (frames.length) yieldThen(() => slice(performance.now() + SLICE_MILLISECONDS))
     else end(eventsOf(root as unknown as serializedNodeWithId, timestamp))
   }
@@ -93,7 +96,7 @@ function step(rrweb: Rrweb, frames: Frame[], changed: MutationBuffer[]) {
     frames.pop()
     return
   }
-  if (rrweb.parentNode(node) !== frame.parent) return
+  if (frame.isOld && rrweb.parentNode(node) !== frame.parent) return
   if (changed.some((each) => each.addedSet.has(node) || each.movedSet.has(node))) return
   const serialized = visit(rrweb, node, frames)
   if (!serialized) return
@@ -102,29 +105,43 @@ function step(rrweb: Rrweb, frames: Frame[], changed: MutationBuffer[]) {
 }
 
 /** Elements that are more than their attributes: rrweb knows how, with all that is in them. */
-const WHOLE = /^(style|link|script|meta|title|base|noscript|input|textarea|select|option|optgroup)$/
+const WHOLE = new Set(
+  'style link script meta title base noscript input textarea select option optgroup'.split(' '),
+)
 /** The same, but with much inside: rrweb takes the element, we take its children. */
-const OWN = /^(audio|video|canvas|iframe|dialog|form|object|slot)$/
+const OWN = new Set('audio video canvas iframe dialog form object'.split(' '))
 const PLAIN = /^[a-z][a-z0-9]*$/i
+/** The only elements, but for those of a page's own, that can have a shadow root. */
+const HOSTS = new Set(
+  'article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span'.split(
+    ' ',
+  ),
+)
 
 function visit(rrweb: Rrweb, node: Node, frames: Frame[]): serializedNodeWithId | null {
-  if (node.nodeType === 3) return register(rrweb, node, { type: 3, textContent: node.nodeValue })
+  if (node.nodeType === 3) {
+    const id = idOf(rrweb, node)
+    const textContent = node.nodeValue ?? ''
+    return id < 0 ? null : register(rrweb, node, { type: 3, textContent, id })
+  }
   if (node.nodeType === 1) {
     const element = node as Element
     const tag = element.localName
-    if (WHOLE.test(tag)) return rrweb.serializeNodeWithId(node, { ...rrweb.serializeOptions })
-    const attributes = PLAIN.test(tag) && !OWN.test(tag) && attributesOf(element)
+    if (WHOLE.has(tag)) return rrweb.serializeNodeWithId(node, { ...rrweb.serializeOptions })
+    const attributes = !OWN.has(tag) && PLAIN.test(tag) && attributesOf(element)
     if (attributes) return plainElement(rrweb, element, tag, attributes, frames)
   }
   const options = { ...rrweb.serializeOptions, skipChild: true }
   const serialized = rrweb.serializeNodeWithId(node, options)
   if (serialized && 'childNodes' in serialized && !('rr_width' in attributesIn(serialized))) {
-    descend(rrweb, node, serialized.childNodes, frames)
+    descend(rrweb, node, shadowOf(rrweb, node), serialized.childNodes, frames)
   }
   return serialized
 }
 
 const attributesIn = (node: serializedNodeWithId) => ('attributes' in node ? node.attributes : {})
+
+const shadowOf = (rrweb: Rrweb, node: Node) => (node.nodeType === 1 ? rrweb.shadowRoot(node) : null)
 
 function plainElement(
   rrweb: Rrweb,
@@ -133,49 +150,66 @@ function plainElement(
   attributes: Record<string, string | number>,
   frames: Frame[],
 ) {
+  const id = idOf(rrweb, element)
+  if (id < 0) return null
   const childNodes: serializedNodeWithId[] = []
   const { scrollLeft, scrollTop } = element
   if (scrollLeft) attributes.rr_scrollLeft = scrollLeft
   if (scrollTop) attributes.rr_scrollTop = scrollTop
-  const isSVG = element.namespaceURI === 'http://www.w3.org/2000/svg' || undefined
-  const shadow = rrweb.shadowRoot(element)
-  const node = { type: 2, tagName: tag.toLowerCase(), attributes, childNodes, isSVG }
-  const serialized = register(rrweb, element, shadow ? { ...node, isShadowHost: true } : node)
-  if (serialized) {
-    if (shadow) rrweb.serializeOptions.onSerialize(element)
-    descend(rrweb, element, childNodes, frames)
-  }
+  const tagName = tag.toLowerCase()
+  const node = { type: 2 as const, tagName, attributes, childNodes, id } as SerializedElement
+  if (element.namespaceURI === 'http://www.w3.org/2000/svg') node.isSVG = true
+  const shadow = HOSTS.has(tag) ? rrweb.shadowRoot(element) : null
+  if (shadow) node.isShadowHost = true
+  register(rrweb, element, node)
+  if (shadow) rrweb.serializeOptions.onSerialize(element)
+  descend(rrweb, element, shadow, childNodes, frames)
+  return node
+}
+
+type SerializedElement = Extract<serializedNodeWithId, { type: 2 }>
+
+/** The id a node has, or a new one; below zero for one that rrweb ignores. */
+function idOf({ mirror, genId }: Rrweb, node: Node) {
+  const known = mirror.getId(node)
+  return known === -1 ? genId() : known
+}
+
+function register(rrweb: Rrweb, node: Node, serialized: serializedNodeWithId) {
+  rrweb.mirror.add(node, serialized)
   return serialized
 }
 
-/** Gives a node its id, the old one where it has one; `null` for one rrweb ignores. */
-function register(rrweb: Rrweb, node: Node, serialized: object): serializedNodeWithId | null {
-  const { mirror } = rrweb
-  const known = mirror.getId(node)
-  if (known === -2) return null
-  const withId = Object.assign(serialized, { id: known < 0 ? rrweb.genId() : known })
-  mirror.add(node, withId as serializedNodeWithId)
-  return withId as serializedNodeWithId
-}
-
 /** Light children come before those of the shadow root, as rrweb has them. */
-function descend(rrweb: Rrweb, parent: Node, into: serializedNodeWithId[], frames: Frame[]) {
+function descend(
+  rrweb: Rrweb,
+  parent: Node,
+  shadow: ShadowRoot | null,
+  into: serializedNodeWithId[],
+  frames: Frame[],
+) {
   const push = (of: Node, isShadow: boolean) => {
-    const children = Array.from(rrweb.childNodes(of))
-    if (children.length) frames.push({ parent: of, children, next: 0, into, isShadow })
+    const list = rrweb.childNodes(of)
+    const children: Node[] = []
+    for (let at = 0; at < list.length; at++) children.push(list[at] as Node)
+    if (children.length)
+      frames.push({ parent: of, children, next: 0, into, isShadow, isOld: false })
   }
-  const shadow = parent.nodeType === 1 && rrweb.shadowRoot(parent)
   if (shadow) push(shadow, true)
   push(parent, false)
 }
 
-const SLOW = /^(srcset|imagesrcset|background|data|xlink:href|data-lethe-block|autocomplete)$/
+const SLOW = new Set(
+  'srcset imagesrcset background data xlink:href data-lethe-block autocomplete'.split(' '),
+)
 
 /** The attributes of an element that needs nothing special; else nothing, and rrweb does it. */
 function attributesOf(element: Element): Record<string, string | number> | undefined {
+  const list = element.attributes
   const attributes: Record<string, string | number> = {}
-  for (const { name, value } of element.attributes) {
-    if (SLOW.test(name)) return undefined
+  for (let at = 0; at < list.length; at++) {
+    const { name, value } = list[at] as Attr
+    if (SLOW.has(name)) return undefined
     if (name === 'class' && value.includes('rr-block')) return undefined
     if (name === 'style' && value.includes('url(')) return undefined
     let kept = value

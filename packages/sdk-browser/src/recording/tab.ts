@@ -16,9 +16,9 @@ export interface Tab {
 export function claimTab({ tab, random }: Platform): Tab {
   const left = readJson<Tab>(tab, NAME)
   tab.remove(NAME)
-  if (left && typeof left.id === 'string' && left.number >= 0) return left
+  if (left && /^\w{1,32}$/.test(left.id) && left.number >= 0) return left
   return {
-    id: Array.from({ length: 3 }, () => random().toString(36).slice(2, 9)).join(''),
+    id: Array.from({ length: 3 }, () => Math.floor(random() * 2 ** 32).toString(36)).join(''),
     number: 0,
   }
 }

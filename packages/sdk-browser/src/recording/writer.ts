@@ -5,6 +5,7 @@ import type { MaskEvent } from '../masking/masker.ts'
 export function createWriter(
   mask: MaskEvent,
   write: (line: string, isSnapshot: boolean) => void,
+  inOwnTask: (run: () => void) => void,
   fault: () => void,
 ) {
   let waiting: eventWithTime[] = []
@@ -31,24 +32,10 @@ export function createWriter(
       inOwnTask(() => {
         isScheduled = false
         writeAll()
-      }, fault)
+      })
     },
     clear() {
       waiting = []
     },
   }
-}
-
-/** Runs in a task of its own; unlike a timer it is not held back when nested. */
-export function inOwnTask(run: () => void, fault: () => void) {
-  const { port1, port2 } = new MessageChannel()
-  port1.onmessage = () => {
-    port1.close()
-    try {
-      run()
-    } catch {
-      fault()
-    }
-  }
-  port2.postMessage(0)
 }

@@ -1,0 +1,383 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { createClient } from '../src/client.ts'
+import type { PageEvents } from '../src/page.ts'
+import type { Recording, RecordingOptions } from '../src/recording/recording.ts'
+import { createUploader } from '../src/recording/uploader.ts'
+import {
+  type FakePlatform,
+  fakePlatform,
+  go,
+  type Reply,
+  type Request,
+  retired,
+  settings,
+  started,
+} from './fake-platform.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+/**
+ * The recording without a page to record: its uploader is the real one, and a test writes the
+ * events. `log` says what it was told.
+ */
+function stubRecording(options: RecordingOptions, log: string[]): Recording {
+  let state: ReturnType<Recording['state']> = 'off'
+  const nothing = () => {}
+  const uploader = createUploader(options.platform, options.server, {
+    retired: options.retired,
+    stopped: options.stopped,
+    torn: nothing,
+    hopeless: nothing,
+    full: nothing,
+  })
+  return {
+    ...uploader,
+    state: () => state,
+    into(identity) {
+      uploader.aim({ browser: identity.browserId, session: identity.sessionId })
+      state = 'on'
+      log.push(`into ${identity.browserId} ${identity.sessionId}`)
+      uploader.write(`snapshot of ${identity.browserId}`, true)
+    },
+    pause(reason) {
+      if (state === 'on') log.push(`pause${reason ? ` ${reason}` : ''}`)
+      state = reason ?? 'off'
+    },
+    finish: nothing,
+    stop() {
+      log.push('stop')
+      state = 'off'
+    },
+  }
+}
+
+function page(
+  reply: (request: Request) => Reply,
+  others?: FakePlatform,
+  tab: Record<string, string> = {},
+) {
+  const browser = fakePlatform(reply, others)
+  for (const [name, value] of Object.entries(tab)) browser.platform.tab.set(name, value)
+  const log: string[] = []
+  let recording: Recording | undefined
+  let events: PageEvents | undefined
+  const client = createClient({
+    key: 'pk_x',
+    host: 'https://lethe.example',
+    masking: 'balanced',
+    platform: browser.platform,
+    async loadRecorder() {
+      return {
+        createRecording(options) {
+          recording = stubRecording(options, log)
+          return recording
+        },
+      }
+    },
+    onPage(given) {
+      events = given
+      return () => {}
+    },
+  })
+  return {
+    ...browser,
+    client,
+    log,
+    write: (text: string) => recording?.write(text, false),
+    act: () => events?.act(),
+    stored: () => JSON.parse(browser.platform.shared.get('lethe.pk_x') ?? 'null'),
+  }
+}
+
+/** A server that links browsers to persons as the real one does. */
+function server() {
+  const links = new Map<string, string>()
+  const gone = new Set<string>()
+  const state = { isAway: false }
+  return {
+    links,
+    state,
+    retire: (userId: string) => {
+      for (const [browser, linked] of links) if (linked === userId) gone.add(browser)
+    },
+    reply({ endpoint, body, query }: Request): Reply {
+      if (state.isAway) return undefined
+      const { browserId, userId } =
+        endpoint === 'chunks' ? { browserId: query.browser } : JSON.parse(body)
+      if (gone.has(browserId)) return retired
+      if (endpoint === 'start') return started(browserId)
+      if (endpoint !== 'identify') return go
+      const linked = links.get(browserId)
+      if (linked && linked !== userId) return { status: 200, body: { next: 'new_browser' } }
+      links.set(browserId, userId)
+      return go
+    },
+  }
+}
+
+afterEach(() => vi.restoreAllMocks())
+
+describe('start', () => {
+  test('asks once, and again while nobody answers', async () => {
+    let tries = 0
+    const { pass, to, log } = page(({ endpoint }) =>
+      endpoint === 'start' && tries++ < 3 ? undefined : endpoint === 'start' ? started() : go,
+    )
+    await pass(MINUTE)
+    expect(to('start')).toHaveLength(4)
+    expect(log).toHaveLength(1)
+  })
+
+  test('tells the address of the page without its query', async () => {
+    const { pass, to } = page(() => started())
+    await pass(0)
+    expect(JSON.parse(to('start')[0]?.body ?? '').url).toBe('https://shop.example/p')
+  })
+
+  test('refused for good, it leaves the page alone', async () => {
+    const { pass, requests, client } = page(() => ({ status: 400, body: { next: 'continue' } }))
+    await pass(0)
+    client.identify('jane')
+    await pass(HOUR)
+    expect(requests).toHaveLength(1)
+  })
+
+  test('with a browser that was retired meanwhile begins as a new one', async () => {
+    const { reply, links, retire } = server()
+    const first = page(reply)
+    await first.pass(0)
+    first.client.identify('jane')
+    await first.pass(0)
+    first.client.stop()
+    retire('jane')
+    await first.pass(31 * MINUTE)
+    const second = page(reply, first)
+    await second.pass(0)
+    expect(second.to('start').map(({ body }) => JSON.parse(body).browserId)).toEqual([
+      [...links.keys()][0],
+      undefined,
+    ])
+    expect(second.log).toHaveLength(1)
+  })
+})
+
+describe('identify', () => {
+  test('calls are sent one after the other, each for itself', async () => {
+    const { reply, links } = server()
+    const { client, pass, to } = page(reply)
+    client.identify('jane')
+    client.identify('joe')
+    client.identify('jane')
+    await pass(0)
+    expect([...links.values()]).toEqual(['jane', 'joe', 'jane'])
+    expect(new Set(links.keys()).size).toBe(3)
+    expect(to('start')).toHaveLength(3)
+  })
+
+  test('a call that is refused is dropped, and recording goes on', async () => {
+    const { client, pass, to, log } = page(({ endpoint }) => {
+      if (endpoint === 'identify') return { status: 400, body: { next: 'continue' } }
+      return endpoint === 'start' ? started() : go
+    })
+    client.identify('jane')
+    await pass(HOUR)
+    expect(to('identify')).toHaveLength(1)
+    expect(log).not.toContain('stop')
+  })
+
+  test('a server that always wants another browser is asked twice, not for ever', async () => {
+    const { client, pass, to } = page(({ endpoint }) => {
+      if (endpoint === 'identify') return { status: 200, body: { next: 'new_browser' } }
+      return endpoint === 'start' ? started() : go
+    })
+    client.identify('jane')
+    await pass(MINUTE)
+    expect(to('identify')).toHaveLength(2)
+  })
+
+  test('the call of a day offline does not bring back who was erased meanwhile', async () => {
+    const { reply, links, state, retire } = server()
+    const { client, pass, to } = page(reply)
+    await pass(0)
+    client.identify('jane')
+    await pass(0)
+    state.isAway = true
+    await pass(2 * SECOND)
+    client.identify('jane')
+    await pass(24 * HOUR)
+    retire('jane')
+    state.isAway = false
+    await pass(5 * MINUTE)
+    expect(links.size).toBe(1)
+    expect(to('start').length).toBeGreaterThan(1)
+  })
+
+  test('nor does one that waited behind another for a day', async () => {
+    const { reply, links, state, retire } = server()
+    const { client, pass } = page(reply)
+    client.identify('jane')
+    await pass(0)
+    state.isAway = true
+    await pass(2 * SECOND)
+    client.identify('jane', 'hash')
+    client.identify('jane', 'another hash')
+    await pass(24 * HOUR)
+    retire('jane')
+    state.isAway = false
+    await pass(5 * MINUTE)
+    expect(links.size).toBe(1)
+    client.identify('jane')
+    await pass(0)
+    expect(links.size).toBe(2)
+  })
+})
+
+describe('a retired browser', () => {
+  test('stops being recorded at once, also while the new one is asked for', async () => {
+    const { reply, retire, state } = server()
+    const { client, pass, write, log, to } = page(reply)
+    client.identify('jane')
+    await pass(0)
+    retire('jane')
+    write('one')
+    await pass(5 * SECOND)
+    expect(log.map((each) => each.split(' ')[0])).toEqual(['into', 'pause', 'into'])
+    state.isAway = true
+    write('two')
+    await pass(5 * SECOND)
+    state.isAway = false
+    await pass(MINUTE)
+    const [old] = to('chunks').map(({ query }) => query.browser)
+    expect(to('chunks').at(-1)?.query.browser).not.toBe(old)
+  })
+
+  test('known from old chunks alone changes nothing for the page that runs', async () => {
+    const { reply } = server()
+    const unsent = { browser: 'old', session: 's', tab: 't', number: 0, text: 'x\n', events: 1 }
+    const { pass, to, log } = page(
+      (request) => (request.query.browser === 'old' ? retired : reply(request)),
+      undefined,
+      { 'lethe.unsent': JSON.stringify([unsent]) },
+    )
+    await pass(MINUTE)
+    expect(to('chunks').map(({ query }) => query.browser === 'old')).toEqual([true, false])
+    expect(log).toHaveLength(1)
+  })
+
+  test('in two tabs becomes one new browser for both', async () => {
+    const { reply, retire } = server()
+    const one = page(reply)
+    await one.pass(0)
+    const two = page(reply, one)
+    one.client.identify('jane')
+    await one.pass(10 * SECOND)
+    retire('jane')
+    one.write('x')
+    await one.pass(6 * SECOND)
+    two.write('y')
+    await two.pass(6 * SECOND)
+    expect(one.log.at(-1)).toBe(two.log.at(-1))
+    expect(two.to('start')).toHaveLength(0)
+  })
+
+  test('is left apart where the other tab has been identified since', async () => {
+    const { reply, retire, links } = server()
+    const one = page(reply)
+    await one.pass(0)
+    const two = page(reply, one)
+    one.client.identify('jane')
+    await one.pass(10 * SECOND)
+    retire('jane')
+    one.write('x')
+    await one.pass(6 * SECOND)
+    one.client.identify('joe')
+    await one.pass(6 * SECOND)
+    two.write('y')
+    await two.pass(6 * SECOND)
+    expect(two.log.at(-1)).not.toBe(one.log.at(-1))
+    // What the next page of this browser finds is the browser of joe.
+    expect(links.get(one.stored().browserId)).toBe('joe')
+  })
+})
+
+describe('reset', () => {
+  test('is not undone by another tab that goes on as it was', async () => {
+    const { reply } = server()
+    const one = page(reply)
+    await one.pass(0)
+    const two = page(reply, one)
+    await two.pass(0)
+    const before = one.stored().browserId
+    one.client.reset()
+    two.act()
+    await one.pass(MINUTE)
+    expect(one.stored().browserId).not.toBe(before)
+    expect(two.log).toHaveLength(1)
+  })
+})
+
+describe('sessions', () => {
+  test('are one for two tabs, also when both find it over', async () => {
+    const { reply } = server()
+    const one = page(reply)
+    await one.pass(0)
+    const two = page(reply, one)
+    await two.pass(31 * MINUTE)
+    one.act()
+    two.act()
+    await one.pass(0)
+    expect(one.log.at(-1)).toBe(two.log.at(-1))
+    expect(one.log.at(-1)).not.toBe(one.log[0])
+  })
+
+  test('go on while somebody is there in any tab', async () => {
+    const { reply } = server()
+    const one = page(reply)
+    await one.pass(0)
+    const two = page(reply, one)
+    for (let minute = 0; minute < 60; minute++) {
+      two.act()
+      await one.pass(MINUTE)
+    }
+    one.act()
+    await one.pass(0)
+    expect(one.to('start').length + two.to('start').length).toBe(1)
+    expect(one.log.at(-1)).toBe(two.log.at(-1))
+  })
+
+  test('follow one another without end over days, each within its longest time', async () => {
+    const { reply } = server()
+    const { pass, act, to } = page(reply)
+    for (let minutes = 0; minutes < 3 * 24 * 60 - 60; minutes += 4) {
+      act()
+      await pass(4 * MINUTE)
+    }
+    const starts = to('start')
+    expect(starts).toHaveLength(3)
+    expect(new Set(starts.slice(1).map(({ body }) => JSON.parse(body).browserId)).size).toBe(1)
+  })
+
+  test('pause when nobody is there, and no timer runs then', async () => {
+    const { reply } = server()
+    const { pass, log, timers, act } = page(reply)
+    await pass(6 * MINUTE)
+    expect(log.at(-1)).toBe('pause idle')
+    expect(timers.size).toBe(0)
+    act()
+    await pass(0)
+    expect(log.at(-1)).toBe(log[0])
+  })
+
+  test('that are not sampled ask for no recorder', async () => {
+    const { pass, log } = page(({ endpoint }) => {
+      const { status, body } = started()
+      return endpoint === 'start'
+        ? { status, body: { ...body, settings: { ...settings, sampleRate: 0 } } }
+        : go
+    })
+    await pass(MINUTE)
+    expect(log).toEqual([])
+  })
+})
