@@ -82,6 +82,7 @@ export const getMe = {
         publicUrl: Type.String(),
         /** The page of the sealed replay frame, an address of this origin or of one of its own. */
         replayUrl: Type.String(),
+        /** Empty for who is not signed in. */
         version: Type.String(),
       }),
       ...errors('internal_error', 'unavailable'),

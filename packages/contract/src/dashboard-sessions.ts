@@ -36,7 +36,10 @@ export const SessionSummary = Type.Object({
 })
 export type SessionSummary = Static<typeof SessionSummary>
 
-/** Newest started first; also the sessions of one person. */
+/**
+ * Newest started first; also the sessions of one person. With isIdentified or minimumSeconds a page
+ * may be shorter than the limit, or empty, and not the last one: nextCursor tells.
+ */
 export const listSessions = {
   method: 'GET',
   url: '/dashboard/v1/projects/:projectId/sessions',

@@ -133,19 +133,16 @@ async function greet(
   const { db, facts, isEmbedded, config } = opened
   const { encoding, locale } = facts
   const embedded = isEmbedded ? ', embedded' : ''
+  const publicUrl = config.PUBLIC_URL || address
+  const setUpLink = await makeSetUpLink(db, publicUrl)
   print(`Lethe listens on ${address}`)
   print(`  database   PostgreSQL ${facts.version}${embedded} (${encoding}, ${locale})`)
   print(`  API page   ${address}/docs`)
-  print(`  dashboard  ${config.PUBLIC_URL || address}`)
+  print(`  dashboard  ${setUpLink ?? publicUrl}`)
+  if (setUpLink) print('             (this link makes its first owner; it works once, for a day)')
   if (!sdk) print('  recorder   not built: npm run build -w packages/sdk-browser')
   else if (findDemoKey) print(`  demo page  ${address}/demo`)
   if (isEmbedded) await greetFirstProject(opened, address)
-  const link = await makeSetUpLink(db, config.PUBLIC_URL || address)
-  if (link !== undefined) {
-    print(
-      `\nThe dashboard has no owner yet. This link makes one; it works once, for a day:\n  ${link}`,
-    )
-  }
 }
 
 async function greetFirstProject({ db }: Opened, address: string): Promise<void> {

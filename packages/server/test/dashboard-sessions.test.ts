@@ -2,6 +2,11 @@ import { pathOf } from '@lethe/contract/dashboard-client.ts'
 import { requestDeletions } from '@lethe/contract/dashboard-deletions.ts'
 import { getSession, getSessionEvents, listSessions } from '@lethe/contract/dashboard-sessions.ts'
 import { describe, expect } from 'vitest'
+import {
+  listSessions as listRows,
+  type SessionPage,
+  type SessionPosition,
+} from '../src/dashboard/session-store.ts'
 import { eraseAll, erasureOptions, refusalOf, test } from './dashboard-fixtures.ts'
 import { newProject } from './fixtures.ts'
 import { plainEvents } from './recordings-fixtures.ts'
@@ -97,6 +102,30 @@ describe('the list of sessions', () => {
     expect(seen).toHaveLength(300)
     expect(seen).toEqual([...seen].sort().reverse())
   })
+})
+
+test('what is rare is found however many sessions are passed over for it', async ({
+  dashboard,
+  db,
+}) => {
+  const { id } = dashboard.project
+  const known = await dashboard.record('ada')
+  const { browserId } = await dashboard.record()
+  await db.sql`
+    insert into sessions (project_id, browser_id, started_at)
+    select ${id}, ${browserId}, app_now() + i * interval '1 second' from generate_series(1, 25) i`
+  const seen: string[] = []
+  let after: SessionPosition | null = null
+  let pages = 0
+  do {
+    // The window is made small, so that a few rows are many.
+    const page: SessionPage = await listRows(db.sql, id, { isIdentified: true }, after, 5, 10)
+    seen.push(...page.sessions.map((one) => one.id))
+    after = page.next
+    pages++
+  } while (after !== null)
+  expect(seen).toEqual([known.sessionId])
+  expect(pages).toBe(3)
 })
 
 describe('a session', () => {

@@ -155,6 +155,7 @@ describe('signing in', () => {
 
   test('the cookie is HttpOnly and SameSite=Strict, and Secure where the page came by https', async ({
     dashboard,
+    db,
   }) => {
     const { email } = await dashboard.member('viewer')
     const signInFrom = (origin: string) =>
@@ -170,6 +171,18 @@ describe('signing in', () => {
     expect(plain).not.toMatch(/; Secure/i)
     const https = await signInFrom(dashboard.url.replace('http:', 'https:'))
     expect(https.headers.getSetCookie()[0]).toMatch(/; Secure/)
+
+    // Prolonged by a GET, which says no origin, behind a proxy that nobody configured.
+    const member = await dashboard.member('viewer')
+    await db.sql`
+      update auth.sign_ins
+      set updated_at = updated_at - interval '2 hours',
+          expires_at = expires_at - interval '2 hours'
+      where member_id = ${member.memberId}`
+    const later = await member.fetch('/dashboard/v1/projects', {
+      headers: { 'x-forwarded-proto': 'https' },
+    })
+    expect(later.headers.getSetCookie()[0]).toMatch(/; Secure/)
   })
 
   test('what the database keeps of a sign-in makes no cookie', async ({ db, dashboard }) => {

@@ -33,10 +33,8 @@ export function sessionRoutes(app: DashboardApp, context: DashboardContext): voi
       if (filter === undefined) return { sessions: [], nextCursor: null }
       const list = ['sessions of the dashboard', projectId, ...Object.entries(filter)]
       const after = cursor === undefined ? null : positionOf(cursors.decode(list, cursor))
-      const rows = await listSessions(db.sql, projectId, filter, after, limit + 1)
-      const sessions = rows.slice(0, limit)
-      const last = rows.length > limit ? sessions.at(-1) : undefined
-      return { sessions, nextCursor: last ? cursors.encode(list, textOf(last)) : null }
+      const { sessions, next } = await listSessions(db.sql, projectId, filter, after, limit)
+      return { sessions, nextCursor: next ? cursors.encode(list, textOf(next)) : null }
     },
   })
 

@@ -30,6 +30,18 @@ type SessionRow = Omit<SessionSummary, 'person'> & {
   isBeingDeleted: boolean | null
 }
 
+export interface SessionPage {
+  sessions: SessionSummary[]
+  /** Where the next page begins; null on the last one. */
+  next: SessionPosition | null
+}
+
+/**
+ * Sessions looked at for one page by filters that no index helps with. A page of a rare kind may
+ * come out short, or empty, and still not be the last one: no request takes longer than this many.
+ */
+const windowRows = 20_000
+
 /** Newest started first. */
 export async function listSessions(
   sql: Sql,
@@ -37,29 +49,45 @@ export async function listSessions(
   filter: SessionFilter,
   after: SessionPosition | null,
   limit: number,
-): Promise<SessionSummary[]> {
-  const { personId } = filter
-  const conditions = [
-    fragment`s.project_id = ${projectId} and not s.closed`,
-    ...conditionsOf(filter, after),
-  ]
-  const newest = fragment`order by s.started_at desc, s.id desc limit ${limit}`
-  // Each browser of a person gives a page at most: the work goes by browsers and not by sessions.
+  windowSize = windowRows,
+): Promise<SessionPage> {
+  const base = join(baseConditions(projectId, filter, after), ' and ')
+  const rare = rareConditions(filter)
+  const isWindowed = rare.length > 0 && filter.personId === undefined
+  const newest = (rows: number) => fragment`order by s.started_at desc, s.id desc limit ${rows}`
+  const isRare = rare.length > 0 ? join(rare, ' and ') : fragment`true`
   const page =
-    personId === undefined
-      ? fragment`select s.* from sessions s where ${join(conditions, ' and ')} ${newest}`
-      : fragment`
+    filter.personId === undefined
+      ? fragment`
+          select s.*
+          from (
+            select s.* from sessions s where ${base}
+            ${newest(isWindowed ? windowSize : limit + 1)}
+          ) s
+          where ${isRare} ${newest(limit + 1)}`
+      : // Each browser of a person gives a page at most: the work goes by browsers, not by sessions.
+        fragment`
           select s.*
           from person_browsers l
           cross join lateral (
             select s.* from sessions s
-            where s.browser_id = l.browser_id and ${join(conditions, ' and ')} ${newest}
+            where s.browser_id = l.browser_id and ${base} and ${isRare} ${newest(limit + 1)}
           ) s
-          where l.project_id = ${projectId} and l.person_id = ${personId} ${newest}`
+          where l.project_id = ${projectId} and l.person_id = ${filter.personId}
+          ${newest(limit + 1)}`
   const rows = await sql<SessionRow>`
     ${selectSession(projectId, page)}
     order by s.started_at desc, s.id desc`
-  return rows.map(summaryOf)
+  const sessions = rows.slice(0, limit).map(summaryOf)
+  if (rows.length > limit) return { sessions, next: sessions.at(-1) ?? null }
+  if (!isWindowed) return { sessions, next: null }
+  const [end] = await sql<SessionPosition>`
+    select s.started_at as "startedAt", s.id
+    from sessions s
+    where ${base}
+    order by s.started_at desc, s.id desc
+    offset ${windowSize - 1} limit 1`
+  return { sessions, next: end ?? null }
 }
 
 export async function findSessionSummary(
@@ -128,9 +156,13 @@ function selectSession(projectId: number, page: ReturnType<typeof fragment>) {
     left join persons p on p.project_id = ${projectId} and p.id = l.person_id`
 }
 
-function conditionsOf(filter: SessionFilter, after: SessionPosition | null) {
-  const { browserId, isIdentified, from, to, minimumSeconds } = filter
-  const conditions = []
+/** What indexes help with. */
+function baseConditions(
+  projectId: number,
+  { browserId, from, to }: SessionFilter,
+  after: SessionPosition | null,
+) {
+  const conditions = [fragment`s.project_id = ${projectId} and not s.closed`]
   if (after) {
     conditions.push(
       fragment`(s.started_at, s.id) < (${after.startedAt}::timestamptz, ${after.id}::uuid)`,
@@ -139,6 +171,12 @@ function conditionsOf(filter: SessionFilter, after: SessionPosition | null) {
   if (browserId !== undefined) conditions.push(fragment`s.browser_id = ${browserId}`)
   if (from !== undefined) conditions.push(fragment`s.started_at >= ${from}::timestamptz`)
   if (to !== undefined) conditions.push(fragment`s.started_at < ${to}::timestamptz`)
+  return conditions
+}
+
+/** What is looked at session by session. */
+function rareConditions({ isIdentified, minimumSeconds }: SessionFilter) {
+  const conditions = []
   if (minimumSeconds !== undefined) conditions.push(fragment`${seconds} >= ${minimumSeconds}`)
   if (isIdentified !== undefined) {
     conditions.push(

@@ -59,7 +59,11 @@ export function headersOf({ headers: { cookie, 'user-agent': agent }, ip }: Fast
 /** Gives the cookies of better-auth's answer to the browser; only by https where it came by https. */
 export function relayCookies(from: Headers, request: FastifyRequest, reply: FastifyReply): void {
   const { protocol, headers } = request
-  const isHttps = protocol === 'https' || headers.origin?.startsWith('https://')
+  // Whether a proxy in front may be believed does not matter here: a cookie is only made stricter.
+  const isHttps =
+    protocol === 'https' ||
+    headers.origin?.startsWith('https://') ||
+    headers['x-forwarded-proto'] === 'https'
   for (const cookie of from.getSetCookie()) {
     reply.header('set-cookie', isHttps ? `${cookie}; Secure` : cookie)
   }

@@ -27,7 +27,7 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
         isSetUpNeeded: !member && !(await hasOwner(db.short)),
         publicUrl: publicUrlOf(request, context.publicUrl),
         replayUrl: context.replayUrl,
-        version: context.version,
+        version: member ? context.version : '',
       }
     },
   })

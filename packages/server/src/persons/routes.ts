@@ -9,11 +9,12 @@ import {
   updatePerson,
 } from '@lethe/contract/person.ts'
 import type { FastifyReply } from 'fastify'
-import { ApiError, invalid } from '../api-error.ts'
+import { invalid } from '../api-error.ts'
 import type { Cursors } from '../cursor.ts'
 import { requestDeletion } from '../erasure/request.ts'
 import { isStorable } from '../json-body.ts'
 import type { Db } from '../sql.ts'
+import { personNotFound, refuseUnlessWritten } from './refusals.ts'
 import { searchPersons } from './search.ts'
 import { findPerson, listPersons as listRows, type PersonRow, writePerson } from './store.ts'
 
@@ -127,23 +128,6 @@ function externalIdOf({ externalId }: { externalId: string }): string {
     externalId.length > externalIdMaximum && [...externalId].length > externalIdMaximum
   if (externalId === '' || isTooLong) throw personNotFound()
   return externalId
-}
-
-function refuseUnlessWritten(outcome: Awaited<ReturnType<typeof writePerson>>['outcome']): void {
-  switch (outcome) {
-    case 'deleting':
-      throw new ApiError('person_being_deleted', 'A deletion of this person is in progress.')
-    case 'missing':
-      throw personNotFound()
-    case 'too_many_keys':
-      throw invalid('/body/properties', 'would have more than 1000 keys after the merge')
-    case 'too_large':
-      throw invalid('/body/properties', 'would be larger than 256 KiB after the merge')
-  }
-}
-
-function personNotFound(): ApiError {
-  return new ApiError('person_not_found', 'No person with this externalId.')
 }
 
 function personJson(row: Omit<PersonRow, 'id'>): string {
