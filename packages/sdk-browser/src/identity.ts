@@ -27,6 +27,7 @@ export function isLive({ settings, activeAt, startedAt }: Identity, now: number)
 export function sharedIdentity(store: Store, key: string) {
   const name = `lethe.${key}`
   return {
+    name,
     read() {
       const identity = readJson<Identity>(store, name)
       return identity?.browserId && identity.sessionId && identity.settings ? identity : undefined

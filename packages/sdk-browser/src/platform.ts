@@ -18,6 +18,8 @@ export interface Platform {
   /** Kept in this tab, over page loads. */
   tab: Store
   pageUrl(): string
+  /** One tab at a time, where the browser can tell them to wait (only on https). */
+  exclusively<T>(name: string, run: () => Promise<T>): Promise<T>
 }
 
 const REQUEST_TIMEOUT_MILLISECONDS = 30_000
@@ -58,5 +60,6 @@ export function browserPlatform(): Platform {
     shared: browserStore('localStorage', 'sessionStorage'),
     tab: browserStore('sessionStorage'),
     pageUrl: () => location.href,
+    exclusively: async (name, run) => navigator.locks?.request(name, run) ?? run(),
   }
 }

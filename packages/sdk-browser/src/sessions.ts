@@ -41,23 +41,25 @@ export function createSessions(options: SessionsOptions) {
     // Where another tab went on as another browser, or somebody emptied the store, that stands.
     if (shared.read()?.browserId === identity.browserId) shared.write(identity)
   }
+  const begunElsewhere = (browserId?: string, left?: string) =>
+    detached ? undefined : begunBy(shared.read(), platform.now(), browserId, left)
   /** Starts a session; `left` is the browser that is not to be taken up again. */
-  const start = async (browserId?: string, left?: string): Promise<Identity | undefined> => {
+  const start = (browserId?: string, left?: string) =>
+    platform.exclusively(shared.name, () => startAlone(browserId, left))
+
+  const startAlone = async (browserId?: string, left?: string): Promise<Identity | undefined> => {
     const before = identity
+    identity = begunElsewhere(browserId, left)
+    if (identity) return identity
     const answer = await askUntilAnswered(options, browserId)
     if (!answer) return undefined
     if (answer.next === 'new_browser') {
       retiredAt = platform.now()
       if (shared.read()?.browserId === browserId) shared.remove()
-      identity = undefined
-      return start(undefined, browserId)
+      return startAlone(undefined, browserId)
     }
-    // Two tabs may have started at once. The first to be written down is the session of both.
-    const stored = detached ? undefined : shared.read()
-    const other =
-      stored && stored.browserId === (browserId ?? stored.browserId) ? stored : undefined
-    const taken = other && other.browserId !== left && isLive(other, platform.now())
-    identity = taken ? other : begin(platform, answer, before)
+    // Where tabs cannot wait for each other, the first to be written down is the one of both.
+    identity = begunElsewhere(browserId, left) ?? begin(platform, answer, before)
     if (!detached) shared.write(identity)
     return identity
   }
@@ -130,6 +132,12 @@ async function askUntilAnswered(options: SessionsOptions, browserId: string | un
 /** A URL without query, hash and whatever in its path could be an address or a card. */
 function bare(url: string) {
   return url.replace(/[?#].*/s, '').replace(/[^/]*(@|%40|\d{12})[^/]*/gi, '*')
+}
+
+/** A session another tab has begun: of this browser, or of any but the one that was left. */
+function begunBy(stored: Identity | undefined, now: number, browserId?: string, left?: string) {
+  const isFit = stored && stored.browserId === (browserId ?? stored.browserId)
+  return isFit && stored.browserId !== left && isLive(stored, now) ? stored : undefined
 }
 
 function begin(platform: Platform, { body }: Answer, before: Identity | undefined): Identity {

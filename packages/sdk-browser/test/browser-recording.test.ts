@@ -168,6 +168,7 @@ describe('the snapshot in slices', () => {
           if (count >= 600) {
             clearInterval(timer)
             document.body.dataset.done = 'yes'
+            document.body.append('THE END')
           }
         })
       })
@@ -176,8 +177,7 @@ describe('the snapshot in slices', () => {
     await until(() => page.evaluate(() => document.body.dataset.done), 100)
     const real = await page.evaluate(() => document.body.textContent)
     await page.evaluate(() => globalThis.lethe?.stop())
-    await until(() => lethe.events().some(isSnapshot))
-    await until(() => lethe.requests('chunks').every(({ status }) => status === 200))
+    await until(() => JSON.stringify(lethe.events()).includes('THE END'))
 
     // Otherwise the page would have rested, and nothing been shown.
     const afterwards = lethe.events()[lethe.events().findIndex(isSnapshot) + 1]

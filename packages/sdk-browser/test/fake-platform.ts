@@ -66,6 +66,7 @@ export function fakePlatform(
     compress: async () => undefined,
     shared: others?.platform.shared ?? memoryStore(),
     tab: memoryStore(),
+    exclusively: (_, run) => run(),
     pageUrl: () => 'https://shop.example/p?token=secret',
   }
   return {
