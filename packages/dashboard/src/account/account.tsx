@@ -45,7 +45,7 @@ function Name() {
           event.preventDefault()
           saving.mutate({ body: { name } })
         }}
-        className="grid max-w-md gap-4 border-t border-line px-5 py-4"
+        className="grid gap-4 border-t border-line px-4 py-4 *:max-w-md"
       >
         <TextField
           label="Name"
@@ -80,7 +80,7 @@ function Password() {
           event.preventDefault()
           changing.mutate({ body: { currentPassword, newPassword } })
         }}
-        className="grid max-w-md gap-4 border-t border-line px-5 py-4"
+        className="grid gap-4 border-t border-line px-4 py-4 *:max-w-md"
       >
         <input
           type="email"
@@ -137,7 +137,7 @@ function SignIns() {
             {data.signIns.map((one) => (
               <li
                 key={one.id}
-                className="flex flex-wrap items-center justify-between gap-x-4 gap-y-0.5 border-b border-line px-5 py-2.5 last:border-b-0"
+                className="flex flex-wrap items-center justify-between gap-x-4 gap-y-0.5 border-b border-line px-4 py-2.5 last:border-b-0"
               >
                 <span className="flex items-center gap-2 font-medium">
                   {browserText(one.userAgent)} {one.isCurrent && <Tag>here</Tag>}
@@ -163,7 +163,7 @@ function Keyboard() {
   const [isOn, setOn] = useState(areShortcutsOn)
   return (
     <Panel title="Keyboard">
-      <div className="border-t border-line px-5 py-4">
+      <div className="border-t border-line px-4 py-4">
         <CheckboxField
           label="Keys without a modifier"
           hint="The slash goes to the search; space, arrows and letters drive the player. Switch them off if they get in the way of speech input. For this browser."

@@ -28,7 +28,7 @@ export function SecondFactor() {
       description="A code of an authenticator besides the password: who has only the password stays out."
       actions={isOn ? <Chip tone="ok">On</Chip> : <Chip>Off</Chip>}
     >
-      <div className="border-t border-line px-5 py-4">
+      <div className="border-t border-line px-4 py-4">
         {isOn ? (
           <Button look="dangerQuiet" onClick={() => setAsking('remove')}>
             Take it off…

@@ -93,13 +93,7 @@ export function Select({ className = '', children, ...select }: ComponentProps<'
 }
 
 export function Checkbox({ className = '', ...input }: ComponentProps<'input'>) {
-  return (
-    <input
-      type="checkbox"
-      {...input}
-      className={`block size-4 shrink-0 rounded accent-accent ${className}`}
-    />
-  )
+  return <input type="checkbox" {...input} className={`check -m-1 shrink-0 ${className}`} />
 }
 
 export function CheckboxField({
@@ -114,7 +108,7 @@ export function CheckboxField({
         {...input}
         id={id}
         aria-describedby={hint ? `${id}h` : undefined}
-        className="mt-0.5"
+        className="-mt-0.5!"
       />
       <div>
         <label htmlFor={id} className="font-medium">

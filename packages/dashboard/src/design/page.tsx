@@ -68,7 +68,7 @@ export function Panel({
 }) {
   return (
     <section className="card mb-5">
-      <header className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 px-5 pt-4 pb-3.5">
+      <header className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 px-4 pt-4 pb-3.5">
         <div className="min-w-0">
           <h2>{title}</h2>
           {description && (

@@ -44,7 +44,7 @@ export function Head({
     <th
       scope="col"
       {...rest}
-      className={`sticky top-0 z-10 h-9 border-b border-line bg-surface px-3 text-sm font-medium whitespace-nowrap text-muted first:pl-4 last:pr-4 ${isNumber ? 'text-right' : 'text-left'} ${from ? shownFrom[from] : ''} ${className}`}
+      className={`sticky top-12 z-10 h-9 border-b border-line bg-surface px-3 text-sm font-medium whitespace-nowrap text-muted first:pl-4 lg:top-0 last:pr-4 ${isNumber ? 'text-right' : 'text-left'} ${from ? shownFrom[from] : ''} ${className}`}
     />
   )
 }

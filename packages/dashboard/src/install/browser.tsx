@@ -1,7 +1,7 @@
 import type { getInstallState } from '@lethe/contract/dashboard-projects.ts'
 import type { ErrorBody } from '@lethe/contract/errors.ts'
-import { snippetOf } from '@lethe/sdk-browser/build/snippet.ts'
 import { queryOptions, useQuery } from '@tanstack/react-query'
+import { snippetOf } from '../../../sdk-browser/build/snippet.ts'
 import { type Body, RequestFailed } from '../api/call.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkButton } from '../design/button.tsx'

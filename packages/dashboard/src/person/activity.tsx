@@ -21,7 +21,7 @@ export function PersonActivities() {
     )
   }
   return (
-    <ol className="px-5 py-4">
+    <ol className="px-4 py-4">
       {data.activity.map((entry) => (
         <li key={keyOf(entry)} className="flex items-center gap-3 py-1.5">
           <Icon name={icons[entry.kind]} className="size-4 text-muted" />

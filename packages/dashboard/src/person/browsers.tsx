@@ -40,8 +40,8 @@ export function PersonBrowsers() {
         <thead>
           <tr>
             <Head>Browser</Head>
-            <Head from="sm">First seen</Head>
-            <Head>Identified</Head>
+            <Head from="md">First seen</Head>
+            <Head from="sm">Identified</Head>
             <Head from="md">Last seen</Head>
             <Head isNumber>Sessions</Head>
           </tr>
@@ -53,10 +53,10 @@ export function PersonBrowsers() {
                 <span className="font-medium">{browserText(browser.userAgent)}</span>
                 <code className="block font-mono text-xs text-muted">{browser.id.slice(0, 8)}</code>
               </Cell>
-              <Cell from="sm" className="text-muted">
+              <Cell from="md" className="text-muted">
                 <Time at={browser.createdAt} />
               </Cell>
-              <Cell className="text-muted">
+              <Cell from="sm" className="text-muted">
                 <Time at={browser.linkedAt} />
               </Cell>
               <Cell from="md">

@@ -100,7 +100,7 @@ const PersonRow = memo(function PersonRow({
           />
         </Cell>
       )}
-      <Cell className="max-w-0 w-[34%] md:w-[24%]">
+      <Cell className="w-[60%] max-w-0 sm:w-[34%] md:w-[24%]">
         <Link
           to="/projects/$projectId/persons/$personId"
           params={{ projectId, personId: person.id }}

@@ -35,7 +35,7 @@ export function Audit() {
       title="Audit log"
       description="Everything members do, in every project of this installation. It names what was changed, never the values."
     >
-      <div className="flex flex-wrap items-end gap-3 border-t border-line px-5 py-3">
+      <div className="flex flex-wrap items-end gap-3 border-t border-line px-4 py-3">
         <Labelled label="Action">
           {(id) => (
             <Select

@@ -151,7 +151,7 @@ function Invitations({ invitations, mayWrite }: { invitations: Invitation[]; may
         {invitations.map((invitation) => (
           <li
             key={invitation.id}
-            className="flex flex-wrap items-center justify-between gap-x-4 gap-y-1 border-b border-line px-5 py-2.5 last:border-b-0"
+            className="flex flex-wrap items-center justify-between gap-x-4 gap-y-1 border-b border-line px-4 py-2.5 last:border-b-0"
           >
             <span className="min-w-0">
               <span className="font-medium break-all">{invitation.email}</span>

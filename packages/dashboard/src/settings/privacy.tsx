@@ -87,7 +87,7 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
             },
           })
         }}
-        className="grid max-w-xl gap-5 border-t border-line px-5 py-5"
+        className="grid gap-5 border-t border-line px-4 py-5 *:max-w-xl"
       >
         <TextField
           label="Name of the project"
@@ -165,7 +165,7 @@ function IdentifySecret({ project }: { project: DashboardProject }) {
         project.hasIdentifySecret ? <Chip tone="ok">Asked for</Chip> : <Chip>Not asked for</Chip>
       }
     >
-      <div className="flex flex-wrap gap-2 border-t border-line px-5 py-4">
+      <div className="flex flex-wrap gap-2 border-t border-line px-4 py-4">
         <Button icon="key" disabledReason={reason} onClick={() => setAsking('make')}>
           {project.hasIdentifySecret ? 'Make a new secret…' : 'Make a secret…'}
         </Button>

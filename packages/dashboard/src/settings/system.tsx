@@ -49,7 +49,7 @@ function Parts({ state }: { state: SystemState }) {
   const { database, blobs, worker } = state
   return (
     <Panel title="Installation">
-      <div className="border-t border-line px-5 py-4">
+      <div className="border-t border-line px-4 py-4">
         <Facts>
           <Fact name="Version">
             Lethe {state.version}, Node {state.nodeVersion}
@@ -97,7 +97,7 @@ function Work({ state }: { state: SystemState }) {
   const { deletions, webhooks } = state
   return (
     <Panel title="Work" description="Of all projects.">
-      <div className="border-t border-line px-5 py-4">
+      <div className="border-t border-line px-4 py-4">
         <Facts>
           <Fact name="Deletions waiting">
             <span className="tabular">{count(deletions.pending)}</span>

@@ -84,7 +84,7 @@ function WebhookHead({ webhook }: { webhook: Webhook }) {
       description={<code className="font-mono text-sm break-all">{webhook.url}</code>}
       actions={webhook.isEnabled ? <Chip tone="ok">On</Chip> : <Chip>Off</Chip>}
     >
-      <div className="flex flex-wrap items-center justify-between gap-3 border-t border-line px-5 py-3">
+      <div className="flex flex-wrap items-center justify-between gap-3 border-t border-line px-4 py-3">
         <p className="text-muted">{webhook.events.map((event) => eventNames[event]).join(', ')}</p>
         <div className="flex gap-2">
           <Button

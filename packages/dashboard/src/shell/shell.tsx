@@ -23,9 +23,9 @@ export function Shell() {
       >
         Skip to the content
       </a>
-      <div className="sticky top-0 hidden h-dvh flex-col border-r border-line lg:flex">
+      <header className="sticky top-0 hidden h-dvh flex-col border-r border-line lg:flex">
         <Side />
-      </div>
+      </header>
       <NarrowBar />
       <main id="content" tabIndex={-1} className="min-w-0 flex-1 outline-none">
         {isUnknown ? <NotFound what="project" /> : <Outlet />}
