@@ -169,11 +169,12 @@ export async function blobKeys(recordings: Recordings, prefix = 'blobs/'): Promi
 
 /** Waits until so many statements wait for a lock of the test's database. */
 export async function waitUntilBlocked(db: Db, count: number): Promise<void> {
-  for (;;) {
+  for (let tries = 0; tries < 4_000; tries++) {
     const waiting = await db.sql`
       select from pg_stat_activity
       where datname = current_database() and wait_event_type = 'Lock'`
     if (waiting.length >= count) return
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
+  throw new Error(`Not ${count} statements wait for a lock.`)
 }
