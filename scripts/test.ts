@@ -89,5 +89,7 @@ if (skipped > 0) {
   // What nobody looks at may not be skipped: there everything is to be had.
   if (isCi) total.failed += skipped
 }
-console.log(`\n${passed} passed, ${total.failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+console.log(
+  `\n${passed} passed, ${total.failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`,
+)
 process.exitCode = total.failed > 0 || (passed === 0 && failed === 0) ? 1 : 0

@@ -65,7 +65,7 @@ async function serve(settings: Record<string, string> = {}) {
       const found = /listens on (http:\S+)[\s\S]*API page/.exec(out)
       if (found) resolve(found[1] as string)
     })
-    ended.then((code) => reject(new Error(`serve ended with ${code}: ${err}`)))
+    void ended.then((code) => reject(new Error(`serve ended with ${code}: ${err}`)))
   })
   return { child, url, ended, out: () => out, err: () => err }
 }
