@@ -84,7 +84,7 @@ export async function listSessions(
   const [end] = await sql<SessionPosition>`
     select s.started_at as "startedAt", s.id
     from sessions s
-    where ${base}
+    where s.project_id = ${projectId} and ${base}
     order by s.started_at desc, s.id desc
     offset ${windowSize - 1} limit 1`
   return { sessions, next: end ?? null }
