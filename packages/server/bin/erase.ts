@@ -57,17 +57,22 @@ async function request(
 /** Works itself, so that the job also ends where no service runs; beside one they share the work. */
 async function workUntilEnded(opened: Opened, projectId: number, id: string): Promise<DeletionJob> {
   let ended: DeletionJob | undefined
-  await withErasure(opened, createLog('error'), createMetrics(), async ({ options }) => {
-    const worker = startWorker(options)
-    try {
-      while (ended === undefined) {
-        const job = (await findDeletionJob(opened.db.short, projectId, id)) as DeletionJob
-        if (job.status === 'completed' || job.status === 'failed') ended = job
-        else await sleep(waitMilliseconds)
+  await withErasure(
+    opened,
+    createLog('error', process.stderr),
+    createMetrics(),
+    async ({ options }) => {
+      const worker = startWorker(options)
+      try {
+        while (ended === undefined) {
+          const job = (await findDeletionJob(opened.db.short, projectId, id)) as DeletionJob
+          if (job.status === 'completed' || job.status === 'failed') ended = job
+          else await sleep(waitMilliseconds)
+        }
+      } finally {
+        await worker.stop()
       }
-    } finally {
-      await worker.stop()
-    }
-  })
+    },
+  )
   return ended as unknown as DeletionJob
 }

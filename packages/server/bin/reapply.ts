@@ -13,14 +13,19 @@ export const reapply = defineCommand({
   args: { json: { type: 'boolean', description: 'One line of JSON.' } },
   run: ({ args }) =>
     withDatabase((opened) =>
-      withErasure(opened, createLog('error'), createMetrics(), async ({ options }) => {
-        const { entries, persons, browsers } = await reapplyLedger(options)
-        if (args.json) {
-          print(JSON.stringify({ entries, persons, browsers }))
-          return
-        }
-        print(`The ledger has ${entries} entries.`)
-        print(`Erased again: ${persons} persons, and ${browsers} browsers without a person.`)
-      }),
+      withErasure(
+        opened,
+        createLog('error', process.stderr),
+        createMetrics(),
+        async ({ options }) => {
+          const { entries, persons, browsers } = await reapplyLedger(options)
+          if (args.json) {
+            print(JSON.stringify({ entries, persons, browsers }))
+            return
+          }
+          print(`The ledger has ${entries} entries.`)
+          print(`Erased again: ${persons} persons, and ${browsers} browsers without a person.`)
+        },
+      ),
     ),
 })
