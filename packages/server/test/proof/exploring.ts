@@ -59,11 +59,19 @@ export async function exploreScenario(
       begin,
       end,
       observe: (trace) => checkInventory(world, scenario, trace.at(-1) as string),
-      passTime: () => world.forward(61),
+      passTime: () => passTime(world),
     })
   } finally {
     Object.assign(world, { death: undefined, failure: undefined, watch: undefined })
   }
+}
+
+/** A minute in which everybody sleeps; workers that are alive renew their leases meanwhile. */
+async function passTime(world: World): Promise<void> {
+  await world.query(`
+    update deletion_jobs set lease_until = app_now() + interval '91 seconds'
+    where lease_until > app_now()`)
+  await world.forward(61)
 }
 
 /** What the actors were answered. Whatever was thrown or is a fault of the service is one. */

@@ -31,7 +31,9 @@ describe('whichever way they meet', () => {
         `${found.schedules} schedules (${bound} interruptions), ${found.steps} steps, ` +
           `${found.blocked} waits, ${milliseconds} ms: ${scenario.name}`,
       )
-      expect(found.schedules).toBeGreaterThanOrEqual(scenario.schedulesMinimum)
+      if (!process.env.LETHE_BOUND) {
+        expect(found.schedules).toBeGreaterThanOrEqual(scenario.schedulesMinimum)
+      }
       for (const name of ['schedules', 'steps', 'blocked'] as const) total[name] += found[name]
     })
   }
