@@ -158,6 +158,34 @@ describe('a session', () => {
     expect(await eventsOf({ tab: 'two' })).toEqual([7])
   })
 
+  test('its events are compressed on the way, and break off where one cannot be read', async ({
+    dashboard,
+    recordings,
+    db,
+  }) => {
+    const viewer = await dashboard.member('viewer')
+    const { sessionId } = await dashboard.record('ada', {
+      one: [plainEvents(50_000), plainEvents(10, 50_000)],
+    })
+    const params = { projectId: dashboard.projectId, sessionId }
+    const path = pathOf(getSessionEvents, { params, query: { tab: 'one' } })
+    const answer = await viewer.fetch(path)
+    expect(answer.headers.get('content-encoding')).toBe('gzip')
+    expect((await answer.text()).split('\n')).toHaveLength(50_011)
+    const plain = await viewer.fetch(path, { headers: { 'accept-encoding': 'identity' } })
+    expect(plain.headers.get('content-encoding')).toBeNull()
+    expect((await plain.text()).split('\n')).toHaveLength(50_011)
+
+    const [chunk] = await db.sql<{ key: string }>`
+      select blob_key as key from chunks where session_id = ${sessionId} and number = 1`
+    await recordings.blobs.delete([chunk!.key])
+    for (const encoding of ['gzip', 'identity']) {
+      const broken = await viewer.fetch(path, { headers: { 'accept-encoding': encoding } })
+      expect(broken.status).toBe(200)
+      await expect(broken.text()).rejects.toThrow()
+    }
+  })
+
   test('an anonymous one has the neighbours of its browser', async ({ dashboard, db }) => {
     const viewer = await dashboard.member('viewer')
     const { sessionId, browserId } = await dashboard.record()

@@ -40,7 +40,7 @@ export interface SessionPage {
  * Sessions looked at for one page by filters that no index helps with. A page of a rare kind may
  * come out short, or empty, and still not be the last one: no request takes longer than this many.
  */
-const windowRows = 20_000
+const windowRows = 5_000
 
 /** Newest started first. */
 export async function listSessions(

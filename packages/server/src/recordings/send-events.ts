@@ -1,4 +1,5 @@
-import { Readable } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 import type { Log } from '../log.ts'
@@ -31,7 +32,13 @@ export async function sendEvents(
       throw error
     }
   }
-  return reply.send(Readable.from(pieces(), { objectMode: false }))
+  const plain = Readable.from(pieces(), { objectMode: false })
+  reply.header('vary', 'accept-encoding')
+  if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(plain)
+  // Stored chunks are compressed one by one, which browsers do not take as one answer. A quick level
+  // makes events a tenth of their size. A fault of the events destroys both, and so the answer.
+  const compressed = pipeline(plain, createGzip({ level: 2 }), () => {})
+  return reply.header('content-encoding', 'gzip').send(compressed)
 }
 
 export function sessionNotFound(): ApiError {
