@@ -12,7 +12,7 @@ need /usr/lib/python3/dist-packages/swift python3-swift
 need radosgw radosgw
 need ceph-mon ceph-mon
 need ceph-osd ceph-osd
-need /usr/share/doc/ceph-mgr ceph-mgr
+need ceph ceph-common
 # The newest PostgreSQL of the distribution, beside the embedded one: server, client, pgbench.
 ls -d /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$missing postgresql postgresql-contrib"
 [ -z "$missing" ] && exit 0
