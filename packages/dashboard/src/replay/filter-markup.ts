@@ -134,8 +134,8 @@ function harmlessText(
     case 'attributename':
       return animated.test(address.toLowerCase()) ? value : undefined
   }
-  if (cssAttributes.has(lower)) return harmlessCss(value)
-  return scriptAddress.test(address) ? undefined : value
+  if (scriptAddress.test(address)) return undefined
+  return cssAttributes.has(lower) ? harmlessCss(value) : value
 }
 
 /** Links keep an address that leads nowhere, so that the page's CSS still takes them for links. */

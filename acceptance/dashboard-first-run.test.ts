@@ -1,0 +1,98 @@
+import { expect } from 'vitest'
+import { newWindow, recordVisit, test } from './lethe.ts'
+
+test('from the set-up link to the first recording watched', async ({ lethe, browser, owner }) => {
+  await owner.getByText('Waiting for the first recording…').waitFor()
+  // The page has this project's own key and host in what is to be pasted.
+  const snippet = (await owner.locator('pre').first().textContent()) ?? ''
+  expect(snippet).toContain(lethe.url)
+  const key = /pk_\w+/.exec(snippet)?.[0] ?? ''
+  const started = await fetch(`${lethe.url}/ingest/v1/start?key=${key}`, { method: 'POST' })
+  expect(started.status).toBe(200)
+
+  await recordVisit(browser, lethe, 'ada')
+  // Nobody reloads the page: it notices.
+  await owner.getByText('Recordings arrive.').waitFor({ timeout: 30_000 })
+  await owner.getByRole('link', { name: 'Watch it' }).click()
+  await owner.waitForURL('**/sessions/*')
+
+  const recorded = owner
+    .frameLocator('iframe[title="Replay of the session"]')
+    .frameLocator('iframe')
+  await recorded.getByText('Fennel & Fig').first().waitFor({ state: 'attached', timeout: 30_000 })
+  await owner.getByRole('list').getByText('Click on').first().waitFor()
+  await owner.getByRole('button', { name: 'Play', exact: true }).click()
+  await owner.getByRole('button', { name: 'Watch again' }).waitFor({ timeout: 60_000 })
+  expect(await recorded.getByText('Basket (4)').count()).toBe(1)
+})
+
+test('the set-up link works once, and then leads to the sign-in', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  void owner
+  const page = await (await newWindow(browser, lethe)).newPage()
+  await page.goto(lethe.setUpLink)
+  await page.getByRole('heading', { name: 'This link no longer works' }).waitFor()
+  await page.getByRole('link', { name: 'Go to the sign-in' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  expect(new URL(page.url()).hash).toBe('')
+  await page.context().close()
+})
+
+test('a secret key is shown once, in the tab about the backend, and works', async ({
+  lethe,
+  owner,
+}) => {
+  await owner.goto('/projects/1/install?way=backend')
+  await owner.getByRole('button', { name: 'Make a secret key' }).click()
+  const key = (await owner.getByText(/^sk_\w+$/).textContent()) ?? ''
+  const answer = await fetch(`${lethe.url}/v1/persons`, {
+    headers: { authorization: `Bearer ${key}` },
+  })
+  expect(answer.status).toBe(200)
+  await owner.reload()
+  await owner.getByRole('button', { name: 'Make a secret key' }).waitFor()
+  expect(await owner.content()).not.toContain(key)
+})
+
+test('a link to a moment opens the recording there', async ({ owner }) => {
+  await owner.goto('/projects/1/sessions')
+  await owner.getByRole('table').getByRole('link').first().click()
+  await owner.getByRole('button', { name: 'Play', exact: true }).waitFor()
+  const address = owner.url().split('?')[0] ?? ''
+  await owner.goto(`${address}?t=2`)
+  await expect.poll(() => owner.getByLabel('Time').inputValue(), { timeout: 30_000 }).toBe('2000')
+  await owner.keyboard.press('ArrowLeft')
+  await expect.poll(() => owner.getByLabel('Time').inputValue()).toBe('0')
+  await owner.keyboard.press('ArrowRight')
+  await expect.poll(() => owner.url(), { timeout: 10_000 }).toMatch(/[?&]t=5\b/)
+  await owner.reload()
+  await expect.poll(() => owner.getByLabel('Time').inputValue(), { timeout: 30_000 }).toBe('5000')
+})
+
+test('the first load stays below 200 KB without the player', async ({ lethe, owner }) => {
+  const page = await owner.context().newPage()
+  const client = await page.context().newCDPSession(page)
+  await client.send('Network.enable')
+  const bytes: Record<string, number> = {}
+  const urls = new Map<string, string>()
+  client.on('Network.responseReceived', ({ requestId, response }) =>
+    urls.set(requestId, response.url),
+  )
+  client.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+    bytes[urls.get(requestId) ?? requestId] = encodedDataLength
+  })
+  await client.send('Network.setCacheDisabled', { cacheDisabled: true })
+  await page.goto('/projects/1/persons')
+  await page.getByRole('table', { name: 'Persons' }).waitFor()
+  await page.waitForLoadState('networkidle').catch(() => {})
+  const files = Object.entries(bytes).filter(([url]) => !url.includes('/dashboard/v1/'))
+  const total = files.reduce((sum, [, size]) => sum + size, 0)
+  expect(files.length).toBeGreaterThan(5)
+  expect(files.some(([url]) => url.startsWith(lethe.url))).toBe(true)
+  console.log(`first load: ${total} bytes in ${files.length} files`)
+  expect(total).toBeLessThanOrEqual(200_000)
+  await page.close()
+})

@@ -1,0 +1,205 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { test as base, expect } from 'vitest'
+
+const root = join(import.meta.dirname, '..')
+
+/** The whole product as somebody runs it: one command, a folder, a port. */
+export interface Lethe {
+  url: string
+  /** By which the first owner comes in. */
+  setUpLink: string
+  dataDir: string
+  secretKey: string
+  publicKey: string
+  /** A request of a customer's backend. */
+  api(method: string, path: string, body?: unknown): Promise<{ status: number; json: Json }>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+type Json = any
+
+/** What every page of these tests asked for; none of it may lie outside of the service. */
+const outside: string[] = []
+
+export const test = base.extend<{
+  lethe: Lethe
+  browser: Browser
+  /** The owner, signed in, in a window of 1440 by 900. */
+  owner: Page
+}>({
+  lethe: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    async ({}, use) => {
+      const running = await startLethe()
+      await use(running.lethe)
+      await running.stop()
+    },
+    { scope: 'file' },
+  ],
+  browser: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    async ({}, use) => {
+      const browser = await chromium.launch({
+        executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+        args: ['--no-sandbox'],
+      })
+      await use(browser)
+      await browser.close()
+    },
+    { scope: 'file' },
+  ],
+  owner: [
+    async ({ lethe, browser }, use) => {
+      const page = await (await newWindow(browser, lethe)).newPage()
+      await setUp(page, lethe)
+      await use(page)
+      expect(outside, 'requests to elsewhere').toEqual([])
+    },
+    { scope: 'file' },
+  ],
+})
+
+export const password = 'correct horse battery staple'
+export const ownerEmail = 'margaret@example.com'
+
+/** Makes the owner by the set-up link; afterwards the page of the installation is shown. */
+export async function setUp(page: Page, lethe: Lethe): Promise<void> {
+  await page.goto(lethe.setUpLink)
+  await page.getByLabel('Your name').fill('Margaret Hamilton')
+  await page.getByLabel('E-mail').fill(ownerEmail)
+  await page.getByLabel('Password').fill(password)
+  await page.getByLabel('Name of the project').fill('Web shop')
+  await page.getByRole('button', { name: 'Set up and go on' }).click()
+  await page.waitForURL('**/install')
+}
+
+/** A window of its own, with cookies of its own, in which nothing may go wrong unseen. */
+export async function newWindow(
+  browser: Browser,
+  lethe: Lethe,
+  options: Parameters<Browser['newContext']>[0] = {},
+): Promise<BrowserContext> {
+  const context = await browser.newContext({
+    baseURL: lethe.url,
+    viewport: { width: 1440, height: 900 },
+    acceptDownloads: true,
+    ...options,
+  })
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  context.on('request', (request) => {
+    const url = request.url()
+    if (!url.startsWith(`${lethe.url}/`) && !/^(?:data|blob|about):/.test(url)) outside.push(url)
+  })
+  context.on('weberror', (error) => outside.push(`an error in a page: ${error.error().message}`))
+  context.on('console', (message) => {
+    if (/Content Security Policy|Refused to/.test(message.text())) outside.push(message.text())
+  })
+  return context
+}
+
+async function startLethe(): Promise<{ lethe: Lethe; stop(): Promise<void> }> {
+  if (!existsSync(join(root, 'packages/dashboard/dist/index.html'))) build()
+  const dataDir = await mkdtemp(join(tmpdir(), 'lethe-acceptance-'))
+  const child = spawn(process.execPath, ['packages/server/bin/lethe.ts', 'serve'], {
+    cwd: root,
+    env: {
+      ...process.env,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      DATA_DIR: dataDir,
+      LOG_LEVEL: 'warn',
+      // Long enough to see the countdown, short enough to wait for the fifth attempt.
+      ERASURE_RETRY_DELAYS: '3,1,1,1',
+      WEBHOOK_PRIVATE_ADDRESSES: 'allow',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const said = await greeting(child)
+  const url = /listens on (\S+)/.exec(said)?.[1] ?? ''
+  const secretKey = /\bsk_\w+/.exec(said)?.[0] ?? ''
+  const lethe: Lethe = {
+    url,
+    setUpLink: /dashboard\s+(\S+#\S+)/.exec(said)?.[1] ?? '',
+    dataDir,
+    secretKey,
+    publicKey: /\bpk_\w+/.exec(said)?.[0] ?? '',
+    async api(method, path, body) {
+      const response = await fetch(url + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${secretKey}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+      return { status: response.status, json: await response.json() }
+    },
+  }
+  return {
+    lethe,
+    async stop() {
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGTERM')
+      await ended
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+function build(): void {
+  const { status } = spawnSync(process.execPath, ['scripts/build.ts'], {
+    cwd: root,
+    stdio: 'inherit',
+  })
+  if (status !== 0) throw new Error('The build failed.')
+}
+
+/** What the service prints at its first start, up to its keys. */
+function greeting(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = ''
+    child.stdout?.on('data', (bytes) => {
+      said += bytes
+      if (/public key\s+pk_\w+/.test(said)) resolve(said)
+    })
+    child.once('exit', (code) => reject(new Error(`The service ended with ${code}: ${said}`)))
+  })
+}
+
+/** Records a visit to the demo shop with the real recorder: clicks, and who it was. */
+export async function recordVisit(
+  browser: Browser,
+  lethe: Lethe,
+  userId: string | null,
+): Promise<void> {
+  const context = await newWindow(browser, lethe)
+  const page = await context.newPage()
+  const chunks = countChunks(page)
+  await page.goto('/demo')
+  await expect.poll(chunks, { timeout: 30_000 }).toBeGreaterThan(0)
+  for (const button of (await page.getByRole('button', { name: 'Add' }).all()).slice(0, 3)) {
+    await button.click()
+  }
+  if (userId !== null) {
+    const identified = page.waitForResponse((response) => response.url().includes('/identify'))
+    await page.evaluate(`lethe.identify(${JSON.stringify(userId)})`)
+    await identified
+  }
+  const before = chunks()
+  await page.getByRole('button', { name: 'Add' }).first().click()
+  await expect.poll(chunks, { timeout: 30_000 }).toBeGreaterThan(before)
+  await context.close()
+}
+
+function countChunks(page: Page): () => number {
+  let count = 0
+  page.on('response', (response) => {
+    if (response.url().includes('/ingest/v1/chunks') && response.ok()) count++
+  })
+  return () => count
+}

@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { extname, join } from 'node:path'
+import { replayPolicy } from '@lethe/contract/dashboard-replay.ts'
+import { build } from 'vite'
+
+const root = join(import.meta.dirname, '..')
+
+export interface ReplayHost {
+  url: string
+  /** Paths that were asked for and are none of the player's. */
+  trapped: string[]
+  close(): Promise<void>
+}
+
+/**
+ * The replay frame as it is built and served, in a page that plays what it is given. `filter` and
+ * `policy` can be left away, to see what each of them holds back alone, and what comes through
+ * without both.
+ */
+export async function startReplayHost(layers: {
+  filter: boolean
+  policy: boolean
+}): Promise<ReplayHost> {
+  const folder = await mkdtemp(join(tmpdir(), 'lethe-replay-'))
+  await build({
+    root,
+    configFile: join(root, 'vite.config.ts'),
+    logLevel: 'error',
+    build: {
+      outDir: folder,
+      emptyOutDir: true,
+      rolldownOptions: { input: join(root, 'replay.html') },
+    },
+    ...(!layers.filter && {
+      plugins: [
+        {
+          name: 'no-filter',
+          enforce: 'pre',
+          resolveId: (id: string) =>
+            id === './filter.ts' ? join(import.meta.dirname, 'no-filter.ts') : undefined,
+        },
+      ],
+    }),
+  })
+  const trapped: string[] = []
+  const server = createServer(async (request, response) => {
+    const path = (request.url ?? '').split('?')[0] ?? ''
+    const send = (type: string, body: string | Buffer, headers = {}) =>
+      response.writeHead(200, { 'content-type': type, ...headers }).end(body)
+    if (path === '/') return send('text/html', '<!doctype html><script src="/host.js"></script>')
+    if (path === '/host.js') return send('text/javascript', hostScript)
+    if (path === '/replay') {
+      const nonce = randomBytes(16).toString('base64')
+      const html = await readFile(join(folder, 'replay.html'), 'utf8')
+      return send('text/html', html.replaceAll(/<(script|link)\b/g, `<$1 nonce="${nonce}"`), {
+        ...(layers.policy && { 'content-security-policy': replayPolicy(nonce, "'self'") }),
+      })
+    }
+    if (path.startsWith('/assets/')) {
+      const type = extname(path) === '.js' ? 'text/javascript' : 'text/css'
+      return send(type, await readFile(join(folder, path)))
+    }
+    if (path !== '/favicon.ico') trapped.push(request.url ?? '')
+    response.writeHead(404, { 'access-control-allow-origin': '*' }).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    trapped,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Does what the dashboard does: a frame, a port, bytes; and keeps what the frame says. */
+const hostScript = `
+window.play = (lines) => new Promise((resolve) => {
+  document.body.replaceChildren()
+  const frame = document.createElement('iframe')
+  frame.style.cssText = 'width:800px;height:600px;border:0'
+  frame.src = '/replay'
+  frame.onload = () => {
+    // Only the first time: what navigates the frame afterwards is found by its address.
+    frame.onload = null
+    const { port1, port2 } = new MessageChannel()
+    frame.contentWindow.postMessage('lethe.replay.connect', location.origin, [port2])
+    const said = []
+    const end = () => resolve(said)
+    port1.onmessage = ({ data }) => {
+      said.push(data.kind)
+      if (data.kind === 'ended') setTimeout(end, 60)
+    }
+    const bytes = new TextEncoder().encode(lines).buffer
+    port1.postMessage({ kind: 'bytes', bytes, isAppended: false }, [bytes])
+    port1.postMessage({ kind: 'end' })
+    port1.postMessage({ kind: 'play' })
+    setTimeout(end, 1500)
+  }
+  document.body.append(frame)
+})`

@@ -1,0 +1,118 @@
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hostileRecordings } from './hostile.ts'
+import { type ReplayHost, startReplayHost } from './replay-host.ts'
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+    args: ['--no-sandbox'],
+  })
+})
+
+afterAll(() => browser.close())
+
+/** Everything a recording could do that it must not, seen from the outside. */
+async function misdeeds(context: BrowserContext, page: Page, host: ReplayHost, lines: string) {
+  const seen: string[] = []
+  const own = new RegExp(
+    `^(?:${host.url}/(?:$|host\\.js|replay$|assets/|favicon)|data:|blob:|about:)`,
+  )
+  const onRequest = (request: { url(): string }) =>
+    !own.test(request.url()) && seen.push(`request ${request.url()}`)
+  const onDialog = async (dialog: { dismiss(): Promise<void> }) => {
+    seen.push('dialog')
+    await dialog.dismiss()
+  }
+  const onPage = async (opened: Page) => {
+    seen.push(`window ${opened.url()}`)
+    await opened.close()
+  }
+  page.on('request', onRequest)
+  page.on('dialog', onDialog)
+  context.on('page', onPage)
+  host.trapped.splice(0)
+  try {
+    const said = await page.evaluate((text) => window.play(text), lines)
+    // Whoever watches may click into it, and press keys, although the dashboard keeps both out.
+    await page.mouse.click(200, 200)
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await page.waitForTimeout(60)
+    for (const frame of page.frames()) {
+      const isOwn = /^(?:about:(?:blank|srcdoc)|)$/.test(frame.url()) || own.test(frame.url())
+      if (!isOwn || frame.url().startsWith('data:')) seen.push(`frame at ${frame.url()}`)
+      const isHit = await frame.evaluate(() => '__hit' in window).catch(() => false)
+      if (isHit) seen.push('script')
+    }
+    if (page.url() !== `${host.url}/`) seen.push(`page at ${page.url()}`)
+    return { seen: [...seen, ...host.trapped.map((path) => `asked for ${path}`)], said }
+  } finally {
+    page.off('request', onRequest)
+    page.off('dialog', onDialog)
+    context.off('page', onPage)
+  }
+}
+
+declare global {
+  interface Window {
+    play(lines: string): Promise<string[]>
+  }
+}
+
+async function playAll(layers: { filter: boolean; policy: boolean }) {
+  const host = await startReplayHost(layers)
+  const context = await browser.newContext()
+  const results: { name: string; seen: string[]; said: string[] }[] = []
+  try {
+    let page = await context.newPage()
+    await page.goto(host.url)
+    for (const { name, events } of hostileRecordings(`${host.url}/trap`)) {
+      const lines = `${events.map((event) => JSON.stringify(event)).join('\n')}\n`
+      results.push({ name, ...(await misdeeds(context, page, host, lines)) })
+      if (page.url() !== `${host.url}/` || page.isClosed()) {
+        await page.close()
+        page = await context.newPage()
+        await page.goto(host.url)
+      }
+    }
+  } finally {
+    await context.close()
+    await host.close()
+  }
+  return results
+}
+
+describe('a forged recording runs no script, makes no request and leads nowhere', () => {
+  test('as recordings are played', { timeout: 600_000 }, async () => {
+    const results = await playAll({ filter: true, policy: true })
+    expect(results.filter(({ seen }) => seen.length > 0)).toEqual([])
+    // It is not that nothing was played.
+    const played = results.filter(({ said }) => said.includes('ready') && said.includes('ended'))
+    expect(played.length).toBe(results.length)
+    expect(results.length).toBeGreaterThanOrEqual(60)
+  })
+
+  test('by the frame and its policy alone, the filter taken away', {
+    timeout: 600_000,
+  }, async () => {
+    const results = await playAll({ filter: false, policy: true })
+    expect(results.filter(({ seen }) => seen.length > 0)).toEqual([])
+  })
+
+  test('and by the filter and the frame alone, the policy taken away', {
+    timeout: 600_000,
+  }, async () => {
+    const results = await playAll({ filter: true, policy: false })
+    expect(results.filter(({ seen }) => seen.length > 0)).toEqual([])
+  })
+})
+
+test('with neither filter nor policy the same recordings do reach the outside', {
+  timeout: 600_000,
+}, async () => {
+  const results = await playAll({ filter: false, policy: false })
+  expect(results.filter(({ seen }) => seen.length > 0).length).toBeGreaterThan(30)
+})
