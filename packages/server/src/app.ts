@@ -26,6 +26,7 @@ import { personRoutes } from './persons/routes.ts'
 import { keyFinder, secretKeyAuthentication } from './projects/authenticate.ts'
 import type { RateLimit } from './projects/rate-limit.ts'
 import { demoRoutes } from './recordings/demo.ts'
+import { ingestErrorHandler } from './recordings/ingest-answers.ts'
 import type { IngestLimits } from './recordings/ingest-gate.ts'
 import { ingestRoutes } from './recordings/ingest-routes.ts'
 import { sessionRoutes } from './recordings/routes.ts'
@@ -127,6 +128,7 @@ function serverOptions(
   authenticate: Authenticate,
 ): FastifyHttpOptions<Server> {
   const handleError = errorHandler(log)
+  const handleIngestError = ingestErrorHandler(log)
   return {
     trustProxy:
       typeof trustProxy === 'number'
@@ -151,9 +153,10 @@ function serverOptions(
     // A URL that cannot be routed never reaches the hooks; whose request it is comes first here too.
     frameworkErrors: (error, request, reply) => {
       const known = needsSecretKey(request) ? authenticate(request) : Promise.resolve()
+      const handle = request.raw.url?.startsWith('/ingest/') ? handleIngestError : handleError
       known.then(
-        () => handleError(error, request, reply),
-        (refusal) => handleError(refusal, request, reply),
+        () => handle(error, request, reply),
+        (refusal) => handle(refusal, request, reply),
       )
     },
     clientErrorHandler: answerBrokenRequest,

@@ -162,9 +162,11 @@ describe('pages of any origin', () => {
       ingesting.ingest('chunks', 'x', { query: { ...place, tab: '%' } }),
       ingesting.ingest('chunks', Buffer.alloc(1_048_577), { query: place }),
       sendRaw(ingesting.url, '/ingest/v1/start?key=%zz', null, { method: 'POST' }),
+      sendRaw(ingesting.url, '/ingest/v1/%zz', null, { method: 'POST' }),
+      sendRaw(ingesting.url, `/ingest/v1/start?${'x'.repeat(9_000)}`, null, { method: 'POST' }),
     ])
     expect(answers.map((answer) => answer.status)).toEqual([
-      200, 400, 401, 403, 405, 405, 404, 415, 200, 410, 200, 400, 400, 413, 400,
+      200, 400, 401, 403, 405, 405, 404, 415, 200, 410, 200, 400, 400, 413, 400, 400, 414,
     ])
     for (const { headers, json, status } of answers) {
       expect(headers.get('access-control-allow-origin')).toBe('*')
@@ -298,6 +300,7 @@ describe('limits', () => {
     project,
   }) => {
     const ingestLimits = { perAddress: 5, perProject: 0 }
+    let logged = ''
     const statusesOf = async (trustProxy: number) => {
       const service = await startIngesting(recordings, address, project, {
         ingestLimits,
@@ -308,11 +311,15 @@ describe('limits', () => {
           service.ingest('start', {}, { headers: { 'x-forwarded-for': `10.0.0.${i}` } }),
         ),
       )
+      logged += service.logged()
       await service.close()
       return statuses.filter((answer) => answer.status === 429).length
     }
     expect(await statusesOf(1)).toBe(0)
+    expect(logged).not.toContain('proxy_not_trusted')
     expect(await statusesOf(0)).toBeGreaterThan(0)
+    // Whoever forgot the setting finds out, once.
+    expect(logged.split('ingest.proxy_not_trusted').length - 1).toBe(1)
   })
 
   test('hold for a project, whatever the addresses', async ({

@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import type { Log } from '../log.ts'
 import { type FindKey, keyFinder } from '../projects/authenticate.ts'
 import { type RateLimit, tokenBuckets } from '../projects/rate-limit.ts'
 import type { Sql } from '../sql.ts'
@@ -35,7 +36,8 @@ const bodyTypes = new Set(['text/plain', 'application/octet-stream', 'applicatio
  * Looks at a request before its body is read: address, key, origin, project, type. Sets
  * `projectId` and `ingestRules`.
  */
-export function ingestGate(sql: Sql, limits: IngestLimits) {
+export function ingestGate(sql: Sql, limits: IngestLimits, log: Log) {
+  const warnOfProxy = proxyWarning(log)
   const findKey = keyFinder(sql)
   const findRules = rulesFinder(sql)
   const perAddress = limitOf(limits.perAddress, 'from this address')
@@ -43,6 +45,7 @@ export function ingestGate(sql: Sql, limits: IngestLimits) {
   const perProject = limitOf(limits.perProject, 'of this project')
 
   return async (request: FastifyRequest, isStart: boolean): Promise<void> => {
+    warnOfProxy(request)
     const address = networkOf(request.ip)
     perAddress(address)
     if (isStart) startsPerAddress(address)
@@ -58,6 +61,20 @@ export function ingestGate(sql: Sql, limits: IngestLimits) {
     checkBodyType(request)
     request.projectId = key.projectId
     request.ingestRules = rules
+  }
+}
+
+/**
+ * Behind a proxy that is not trusted all visitors come from one address, and share its limits. That
+ * is told once; a visitor can make it be told, and nothing more.
+ */
+function proxyWarning(log: Log): (request: FastifyRequest) => void {
+  let isTold = false
+  return ({ headers, ips }) => {
+    const isTrusted = ips !== undefined && ips.length > 1
+    if (isTold || headers['x-forwarded-for'] === undefined || isTrusted) return
+    isTold = true
+    log.event('warn', 'ingest.proxy_not_trusted')
   }
 }
 

@@ -41,7 +41,7 @@ export interface IngestOptions {
 
 /** What browsers speak; see the contract. Every answer is open to pages and says what comes next. */
 export const ingestRoutes: FastifyPluginAsyncTypebox<IngestOptions> = async (app, options) => {
-  const gate = ingestGate(options.recordings.db.short, options.limits)
+  const gate = ingestGate(options.recordings.db.short, options.limits, options.log)
   app.decorateRequest('ingestRules')
   app.setErrorHandler(ingestErrorHandler(options.log))
   app.removeAllContentTypeParsers()
