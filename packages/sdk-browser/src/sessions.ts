@@ -100,10 +100,6 @@ export function createSessions(options: SessionsOptions) {
       if (identity) identity.linked = true
       save()
     },
-    forget() {
-      identity = undefined
-      shared.remove()
-    },
   }
 }
 
