@@ -1,4 +1,7 @@
-/** Builds what browsers load: the SDK and the dashboard. `npm start` does it where it is missing. */
+/**
+ * Builds what browsers load: the SDK and the dashboard. With `--missing`, as before `npm start`,
+ * only what has not been built yet.
+ */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +12,8 @@ const steps: [folder: string, command: string, ...words: string[]][] = [
   ['packages/dashboard', 'vite', 'build', '--logLevel', 'warn'],
 ]
 for (const [folder, command, ...words] of steps) {
-  if (!existsSync(join(root, folder))) continue
+  if (process.argv.includes('--missing') && existsSync(join(root, folder, 'dist'))) continue
+  console.log(`Building ${folder} …`)
   const { status } = spawnSync(command, words, {
     cwd: join(root, folder),
     stdio: 'inherit',
