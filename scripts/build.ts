@@ -1,9 +1,9 @@
 /**
  * Builds what browsers load: the SDK and the dashboard. With `--missing`, as before `npm start`,
- * only what has not been built yet.
+ * only what has not been built yet or has changed since.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
@@ -12,7 +12,7 @@ const steps: [folder: string, command: string, ...words: string[]][] = [
   ['packages/dashboard', 'vite', 'build', '--logLevel', 'warn'],
 ]
 for (const [folder, command, ...words] of steps) {
-  if (process.argv.includes('--missing') && existsSync(join(root, folder, 'dist'))) continue
+  if (process.argv.includes('--missing') && isFresh(join(root, folder))) continue
   console.log(`Building ${folder} …`)
   const { status } = spawnSync(command, words, {
     cwd: join(root, folder),
@@ -20,4 +20,16 @@ for (const [folder, command, ...words] of steps) {
     env: { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}` },
   })
   if (status !== 0) process.exit(status ?? 1)
+}
+
+/** Whether what was built is newer than all it was made of. */
+function isFresh(folder: string): boolean {
+  const times = { built: 0, sources: 0 }
+  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (/^(?:node_modules|test)\//.test(file)) continue
+    const { mtimeMs } = statSync(join(folder, file))
+    const kind = file.startsWith('dist') ? 'built' : 'sources'
+    if (file.includes('.')) times[kind] = Math.max(times[kind], mtimeMs)
+  }
+  return existsSync(join(folder, 'dist')) && times.built >= times.sources
 }
