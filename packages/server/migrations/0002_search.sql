@@ -74,9 +74,9 @@ alter table person_search set (
   autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
 -- The ids of up to `page` persons below `before_id` that have `term` (folded), the newest first.
--- `newest_rows` and `most_rows` decide only how it goes about it: how many of the newest rows it
--- reads for a frequent text, and how many matches it gathers out of their order before it reads a
--- segment from its end instead.
+-- `newest_rows` and `most_rows` decide only how it goes about it: how many rows it reads from the
+-- newest on in the hope of a frequent text, and how many matches of a segment it gathers, out of
+-- their order, before it tries that.
 --
 -- Stable, so all its statements see one snapshot: that of the statement that calls it. The
 -- settings hold each statement to the one plan it was written for, whatever the statistics say.
@@ -92,7 +92,11 @@ create function search_persons(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
-  -- The rarest ones find about as few rows as all of them would.
+  -- What the sample did not see at all may still be as frequent as this.
+  least_share constant real := 0.0015;
+  -- The rarest ones find about as few rows as all of them would. As many of those the sample did
+  -- not see are taken besides, from the end of the term, for some of these may be frequent among
+  -- the newest persons, as the beginnings of ids that count up are.
   most_grams constant integer := 4;
   below bigint := coalesce(before_id, 9223372036854775807);
   above bigint := -1;
@@ -116,14 +120,17 @@ begin
     -- The grams that the fewest persons have; a term of one or two characters is its own gram.
     select array_agg(g.gram), coalesce(min(g.share), 1) into grams, share
     from (
-      select t.gram, coalesce((
-        select s.share from search_shares s
-        where s.project_id = in_project_id and s.gram = t.gram), 0) as share
+      select t.gram, t.share, min(t.share) over () as least,
+             row_number() over (
+               partition by t.share = 0 order by t.share, t.place desc) as rank
       from (
-        select distinct substr(term, i, 3) as gram
+        select substr(term, i, 3) as gram, max(i) as place, coalesce((
+          select s.share from search_shares s
+          where s.project_id = in_project_id and s.gram = substr(term, i, 3)), 0) as share
         from generate_series(1, greatest(1, length(term) - 2)) i
-        where term <> '') t
-      order by 2, 1 limit most_grams) g;
+        where term <> ''
+        group by 1, 3) t) g
+    where g.rank <= most_grams and g.share <= 10 * greatest(g.least, least_share);
 
     -- A frequent text fills the page from the newest rows, whether they are indexed or not.
     if share * newest_rows >= page * 2 then
@@ -158,8 +165,8 @@ begin
 
   if segments is not null then
     indexed := search_segments_for(
-      in_project_id, term, below, above, page, most_rows,
-      segments, first_ids, persons, grams, share);
+      in_project_id, term, below, above, page, newest_rows, most_rows,
+      segments, first_ids, persons, grams, greatest(share, least_share));
   end if;
   return query
     select unnest(newest)
@@ -170,15 +177,14 @@ end $$;
 -- Walks segments, the newest first, until `page` ids were found. Answers at least the `page`
 -- highest ids between `above` and `below` that stand in them, in no order.
 create function search_segments_for(
-  in_project_id integer, term text, below bigint, above bigint, page integer, most_rows integer,
+  in_project_id integer, term text, below bigint, above bigint, page integer,
+  newest_rows integer, most_rows integer,
   segments integer[], first_ids bigint[], persons integer[], grams text[], share real
 ) returns bigint[] language plpgsql stable as $$
 declare
-  -- What the sample did not see at all may still be as frequent as this.
-  least_share constant real := 0.0015;
   -- Several segments are looked through at once while the rarest gram has few rows in them; with
   -- more, the index takes longer to tell them apart than it takes to be asked once for each.
-  look_rows real := most_rows / 5.0 / (share + least_share);
+  look_rows real := most_rows / 5.0 / share;
   -- The lexemes of one segment, joined; U+FFFF stands for its number.
   query_of_segment constant text := (
     select string_agg(
@@ -186,6 +192,7 @@ declare
         || case when length(g.gram) < 3 then ''':*' else '''' end, '&')
     from unnest(grams) as g(gram));
   query text;
+  most integer := most_rows + 1;
   place integer := 1;
   next integer;
   rows real;
@@ -209,19 +216,26 @@ begin
       where search_lexemes(s.project_id, s.segment, s.text) @@ query::tsquery and s.segment > 0
         and s.project_id + 0 = in_project_id and s.person_id + 0 < below
         and strpos(s.text, term) > 0
-      limit most_rows + 1);
-    if cardinality(these) > most_rows then
+      limit most);
+    if cardinality(these) > most_rows and most is not null then
       if next > place + 1 then
         look_rows := 0;
         continue;
       end if;
       these := array(
-        select s.person_id from person_search s
-        where s.project_id = in_project_id and s.person_id >= first_ids[place]
-          and s.person_id < least(below, first_ids[place - 1])
-          and s.segment > 0 and strpos(s.text, term) > 0
-        order by s.person_id desc limit page - cardinality(found));
+        select n.person_id from (
+          select s.person_id, s.text, s.segment from person_search s
+          where s.project_id = in_project_id and s.person_id >= first_ids[place]
+            and s.person_id < least(below, first_ids[place - 1])
+          order by s.person_id desc limit newest_rows) n
+        where n.segment > 0 and strpos(n.text, term) > 0
+        limit page - cardinality(found));
+      if cardinality(these) < page - cardinality(found) then
+        most := null;
+        continue;
+      end if;
     end if;
+    most := most_rows + 1;
     found := found || these;
     place := next;
   end loop;

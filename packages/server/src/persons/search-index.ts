@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db, Sql } from '../sql.ts'
 
 export interface SearchIndexOptions {
   /** A project with fewer persons than this is scanned and needs no index. */
   smallProjectPersons?: number
-  /** How many persons a segment holds before the next one is begun. */
+  /** How many persons a segment holds at least before the next one is begun. */
   segmentPersons?: number
   /** How many persons get their segment in one transaction. */
   partPersons?: number
@@ -12,19 +11,16 @@ export interface SearchIndexOptions {
   longestText?: number
   /** After so much time no further part is begun; the next call goes on from there. */
   seconds?: number
-  /** Between two parts the step rests this many times as long as the last one took. */
-  rest?: number
 }
 
 type Settings = Required<SearchIndexOptions>
 
 const defaults: Settings = {
   smallProjectPersons: 16_384,
-  segmentPersons: 16_384,
+  segmentPersons: 32_768,
   partPersons: 250,
   longestText: 10_000,
   seconds: 1,
-  rest: 0,
 }
 
 /**
@@ -44,13 +40,11 @@ export async function indexSearchTail(db: Db, options: SearchIndexOptions = {}):
   while (projects.length > 0 && performance.now() < end) {
     const unfinished: number[] = []
     for (const project of projects) {
-      const began = performance.now()
       const given = await indexPart(db.sql, project, settings)
       await estimateShares(db.sql, project)
       if (given > 0) unfinished.push(project)
       indexed += given
       if (performance.now() >= end) break
-      await sleep((performance.now() - began) * settings.rest)
     }
     projects = unfinished
   }
