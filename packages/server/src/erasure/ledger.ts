@@ -22,8 +22,9 @@ export interface LedgerEntry {
 const entryKey = (projectId: number, jobId: string) => `${ledgerPrefix(projectId)}${jobId}.json`
 
 /**
- * Writes the entry of a job. An earlier attempt may have written it and removed some of the
- * browsers since, so theirs are kept.
+ * Writes the entry of a job. Whoever worked on the job before, or took it over since, may have
+ * written it and then removed some of the browsers, so theirs are kept. The caller has read
+ * `browserIds` before this reads the entry: what it no longer found there stands in the entry.
  */
 export async function writeLedgerEntry(
   blobs: Blobs,
@@ -31,7 +32,7 @@ export async function writeLedgerEntry(
   browserIds: string[],
 ): Promise<void> {
   const { projectId, id: jobId, personId, keepRecordings, createdAt } = job
-  const earlier = job.attempt > 1 ? await readLedgerEntry(blobs, projectId, jobId) : undefined
+  const earlier = await readLedgerEntry(blobs, projectId, jobId)
   const entry: LedgerEntry = {
     version: 1,
     jobId,

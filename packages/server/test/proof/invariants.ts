@@ -10,6 +10,8 @@ export interface Terms {
   areCountsExact?: boolean
   /** A process died over an upload to a bucket: its blob may stay, sealed under a key that is gone. */
   mayLeaveSealed?: boolean
+  /** An upload may put its blob after its row was collected; it then deletes it itself. */
+  mayPutLate?: boolean
   /** A graceful stop gives attempts back. */
   mayHandBack?: boolean
   /** Attempts are made to fail, so a job may end so. */
