@@ -353,8 +353,8 @@ export const scenarios: Scenario[] = [
     [false, true].map(
       (isBucket): Scenario => ({
         name: `an uploader dies ${when} its put ∥ DELETE ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}`,
-        bounds: [1, 2],
-        schedulesMinimum: 40,
+        bounds: [when === 'after' ? 0 : 1, 2],
+        schedulesMinimum: when === 'after' ? 6 : 40,
         isBucket,
         death: { lane: '1 chunk', at: /^blobs\.put/, when },
         terms: { mayLeaveSealed: isBucket },
@@ -543,8 +543,8 @@ export const scenarios: Scenario[] = [
   },
   {
     name: 'retention ∥ DELETE ∥ worker at the same session: gone, whoever was first',
-    bounds: [1, 1],
-    schedulesMinimum: 60,
+    bounds: [0, 1],
+    schedulesMinimum: 6,
     plant: async (act) => {
       const planted = await plantAda(act)
       await act.forward(31 * 86_400)
@@ -562,8 +562,8 @@ export const scenarios: Scenario[] = [
   },
   {
     name: 'retention ∥ start and identify of a browser that nobody has used for long',
-    bounds: [1, 2],
-    schedulesMinimum: 30,
+    bounds: [0, 2],
+    schedulesMinimum: 6,
     plant: async (act) => {
       const started = await done(act.start())
       await act.forward(31 * 86_400)
