@@ -60,6 +60,18 @@ export function browserPlatform(): Platform {
     shared: browserStore('localStorage', 'sessionStorage'),
     tab: browserStore('sessionStorage'),
     pageUrl: () => location.href,
-    exclusively: async (name, run) => navigator.locks?.request(name, run) ?? run(),
+    async exclusively(name, run) {
+      let begun = false
+      try {
+        return await navigator.locks.request(name, () => {
+          begun = true
+          return run()
+        })
+      } catch (fault) {
+        // There are no locks on http, and a sandboxed frame may not ask for one.
+        if (begun) throw fault
+        return run()
+      }
+    },
   }
 }
