@@ -11,7 +11,7 @@ import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/store.ts
 import { findPerson, writePerson } from '../src/persons/store.ts'
 import { identify } from '../src/recordings/ingest-store.ts'
 import { connect, connectOne, type DbAddress } from '../src/sql.ts'
-import { Crash, crashingAt, overBlobs } from './erasure-faults.ts'
+import { Crash, type Intercept, overBlobs, overDb } from './erasure-faults.ts'
 import {
   fingerprint,
   newBrowser,
@@ -134,10 +134,13 @@ describe('a backup that brings a person back', () => {
     await claimJobs(db.sql, 1)
     jobs.push((await requestErasure(erasure, project.id, 'at-the-end')).id)
     // Dies in its last transaction: the ledger has the entry, the person is still there.
-    const crashing = crashingAt(31, 'before', erasure.options)
-    await runNextAttempt({ ...erasure.options, ...crashing.effects }).catch((error) => {
-      if (!(error instanceof Crash)) throw error
-    })
+    let isDead = false
+    const dying: Intercept = (run, what) => {
+      isDead ||= what.includes('delete from persons')
+      return isDead ? Promise.reject(new Crash()) : run()
+    }
+    const attempt = runNextAttempt({ ...erasure.options, db: overDb(db, dying) })
+    await expect(attempt).rejects.toThrow(Crash)
     expect(await readLedgerEntry(erasure.blobs, project.id, jobs[1]!)).toBeDefined()
     jobs.push((await requestErasure(erasure, project.id, 'pending')).id)
     const { restore } = await backup(address, erasure)

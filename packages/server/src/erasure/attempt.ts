@@ -12,7 +12,7 @@ import {
 import { type Effects, holdLease, type Lease, type LeasePace } from './lease.ts'
 import type { ErasureMetrics } from './metrics.ts'
 import type { Signer } from './receipts.ts'
-import { ErasureFault, stepsFor } from './steps.ts'
+import { type Erasure, ErasureFault, stepsFor } from './steps.ts'
 
 /** What attempts need, wherever they run. */
 export interface AttemptOptions extends Effects {
@@ -75,7 +75,8 @@ async function runSteps(
   job: ClaimedJob,
   lease: Lease,
 ): Promise<void> {
-  const erasure = { ...lease.effects, job, lease, signer, backupRetentionDays, verifiedAt: null }
+  const { effects } = lease
+  const erasure: Erasure = { ...effects, job, lease, signer, backupRetentionDays, verifiedAt: null }
   for (const step of stepsFor(job)) {
     lease.step = step.name
     await step.run(erasure)

@@ -1,6 +1,7 @@
 import type { Blobs, Removed } from '../blobs/blobs.ts'
 import type { Db, Sql } from '../sql.ts'
 import { type ClaimedJob, LeaseLost, leaseSeconds, noteProgress } from './attempts.ts'
+import type { CommitTogether } from './together.ts'
 
 /** All that an erasure acts on. Faults are injected here, and nowhere else. */
 export interface Effects {
@@ -8,6 +9,8 @@ export interface Effects {
   /** The database of the browsers' data keys. */
   keySql: Sql
   blobs: Blobs
+  /** Transactions that take the lock of the same project; without it each is one of its own. */
+  commitTogether?: CommitTogether
 }
 
 /** The hold on a job. It ends when another worker may have taken the job, or on `end`. */
@@ -17,7 +20,7 @@ export interface Lease {
   /** Aborts what is in flight when the lease is over. */
   signal: AbortSignal
   /** Effects that take place only while the lease is held, and that keep it. */
-  effects: Effects
+  effects: Required<Effects>
   /** What the blob store removed and nobody has noted yet; the caller notes it. */
   takeUnnoted(): { blobs: number; bytes: number }
   end(): void
@@ -121,7 +124,8 @@ interface Guard {
   removed(removed: { blobs: number; bytes: number }): void
 }
 
-function guard({ db, keySql, blobs }: Effects, guard: Guard): Effects {
+function guard(effects: Effects, guard: Guard): Required<Effects> {
+  const { db, keySql, blobs, commitTogether = db.begin } = effects
   return {
     db: {
       ...db,
@@ -132,6 +136,10 @@ function guard({ db, keySql, blobs }: Effects, guard: Guard): Effects {
         guard.check()
         return db.begin((tx) => work(guardSql(tx, guard)))
       },
+    },
+    async commitTogether(work) {
+      guard.check()
+      return commitTogether((tx) => work(guardSql(tx, guard)))
     },
     keySql: guardSql(keySql, guard),
     blobs: guardBlobs(blobs, guard),

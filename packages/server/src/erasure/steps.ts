@@ -19,13 +19,15 @@ import { issueReceipt, type Signer } from './receipts.ts'
 import { deletePerson, readClock } from './store.ts'
 
 /** What the steps of one attempt work with. */
-export interface Erasure extends Effects {
+export interface Erasure extends Required<Effects> {
   job: ClaimedJob
   lease: Lease
   signer: Signer
   backupRetentionDays: number
   /** When this attempt looked for the recordings and found none. */
   verifiedAt: string | null
+  /** The person's browsers, once they were read and are no more than a part. */
+  allBrowserIds?: string[]
 }
 
 /** A step could not do what it is there for; the code is all that is ever recorded of it. */
@@ -166,8 +168,9 @@ async function writeLedger(erasure: Erasure): Promise<void> {
 }
 
 /** Leaves so few browsers that they can go with the person; they have nothing left by now. */
-async function deleteManyBrowsers({ db, job }: Erasure): Promise<void> {
+async function deleteManyBrowsers({ db, job, allBrowserIds }: Erasure): Promise<void> {
   const { projectId, personId } = job
+  if (allBrowserIds) return
   const next = () => browsersOf(db.sql, projectId, personId, null, browsersAPart + 1)
   for (let ids = await next(); ids.length > browsersAPart; ids = await next()) {
     await db.begin(async (tx) => {
@@ -178,11 +181,14 @@ async function deleteManyBrowsers({ db, job }: Erasure): Promise<void> {
   }
 }
 
-/** The person goes and the job is completed: all or nothing. */
+/**
+ * The person goes and the job is completed: all or nothing. The receipts of a project follow one on
+ * the other, so these transactions wait for one another, and are committed together.
+ */
 async function forgetPerson(erasure: Erasure): Promise<void> {
-  const { db, job, lease } = erasure
+  const { commitTogether, job, lease } = erasure
   const unnoted = lease.takeUnnoted()
-  await db.begin(async (tx) => {
+  await commitTogether(async (tx) => {
     await fence(tx, job)
     const browsers = await letGoOfBrowsers(tx, job)
     await deletePerson(tx, job.projectId, job.personId)
@@ -201,13 +207,24 @@ async function letGoOfBrowsers(tx: Sql, { projectId, personId, keepRecordings }:
   return browserIds.length === 0 ? 0 : deleteBrowsers(tx, projectId, browserIds)
 }
 
-async function* browserParts({ db, job }: Erasure): AsyncGenerator<string[]> {
+/**
+ * The person's browsers in parts. They are a closed set, so a first part that is all of them is
+ * read once an attempt.
+ */
+async function* browserParts(erasure: Erasure): AsyncGenerator<string[]> {
+  const { db, job } = erasure
+  if (erasure.allBrowserIds) {
+    if (erasure.allBrowserIds.length > 0) yield erasure.allBrowserIds
+    return
+  }
   let after: string | null = null
   for (;;) {
     const { projectId, personId } = job
     const ids: string[] = await browsersOf(db.sql, projectId, personId, after, browsersAPart)
+    const isLast = ids.length < browsersAPart
+    if (isLast && after === null) erasure.allBrowserIds = ids
     if (ids.length > 0) yield ids
-    if (ids.length < browsersAPart) return
+    if (isLast) return
     after = ids.at(-1) as string
   }
 }

@@ -3,6 +3,7 @@ import type { DbOptions } from '../sql.ts'
 import { type AttemptOptions, runAttempt, Stopping } from './attempt.ts'
 import { claimJobs, jobsChannel, noteWorker, readBacklog, reapLostAttempts } from './attempts.ts'
 import { listen } from './listener.ts'
+import { commitTogether } from './together.ts'
 
 export interface WorkerOptions extends AttemptOptions {
   /** Jobs worked on at the same time, each on a connection of the pool at most. */
@@ -33,6 +34,7 @@ export function startWorker(options: WorkerOptions): Worker {
   const stopping = new AbortController()
   const { wake, sleep } = alarm()
   const running = new Set<Promise<void>>()
+  const attemptOptions = { ...options, commitTogether: commitTogether(db, options.jobsAtOnce) }
 
   async function work() {
     while (!stopping.signal.aborted) {
@@ -53,7 +55,7 @@ export function startWorker(options: WorkerOptions): Worker {
     const sentAt = performance.now()
     const jobs = await claimJobs(db.sql, limit)
     for (const job of jobs) {
-      const attempt = runAttempt(options, job, sentAt, stopping.signal)
+      const attempt = runAttempt(attemptOptions, job, sentAt, stopping.signal)
         .then(
           () => {},
           (error) => log.fault('worker.attempt', error, { jobId: job.id, attempt: job.attempt }),
