@@ -22,7 +22,7 @@ import { demoKeyFile, type Storage } from './open-storage.ts'
 import { startWork } from './work.ts'
 
 /** How often rows that the search still scans are given to its index. */
-const searchIndexSeconds = 2
+const searchIndexSeconds = 0.5
 
 /** How often sign-ins, links and limits that have ended are deleted. */
 const membersUpkeepSeconds = 600

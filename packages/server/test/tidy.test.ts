@@ -107,7 +107,9 @@ test('no test is switched off or alone', () => {
   const tests = sources('packages').filter((file) => file.endsWith('.test.ts'))
   expect(tests.length).toBeGreaterThan(10)
   for (const file of tests) {
-    expect(/\b(?:test|it|describe)\.(?:skip|todo|only)\(\s*['"`]/.test(read(file)), file).toBe(false)
+    expect(/\b(?:test|it|describe)\.(?:skip|todo|only)\(\s*['"`]/.test(read(file)), file).toBe(
+      false,
+    )
   }
 })
 
