@@ -6,6 +6,8 @@ export default defineConfig({
     globalSetup: ['packages/server/test/global-setup.ts'],
     // The machine is shared: a time-out is there to end what hangs, not to measure.
     testTimeout: 120_000,
+    // Most tests wait for a database, a disk or a browser: one worker would leave a core idle.
+    maxWorkers: 2,
     hookTimeout: 120_000,
   },
 })
