@@ -41,6 +41,9 @@ function openList<P extends Page>(
   return pages === undefined ? undefined : opening
 }
 
+/** Another search of a list is no other page: what is there, and the focus in it, stays meanwhile. */
+const staysMeanwhile = { pendingMs: 60_000 }
+
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
 
 const signIn = createRoute({
@@ -121,6 +124,7 @@ const projectHome = createRoute({
 const persons = createRoute({
   getParentRoute: () => project,
   path: '/persons',
+  ...staysMeanwhile,
   validateSearch: personsSearch,
   loaderDeps: ({ search }) => search,
   loader: ({ context, params, deps }) =>
@@ -161,6 +165,7 @@ const personActivity = createRoute({
 const sessions = createRoute({
   getParentRoute: () => project,
   path: '/sessions',
+  ...staysMeanwhile,
   validateSearch: sessionsSearch,
   loaderDeps: ({ search }) => search,
   loader: ({ context, params, deps }) =>
@@ -181,6 +186,7 @@ const session = createRoute({
 const deletions = createRoute({
   getParentRoute: () => project,
   path: '/deletions',
+  ...staysMeanwhile,
   validateSearch: deletionsSearch,
   loaderDeps: ({ search: { job: _, ...filters } }) => filters,
   loader: ({ context, params, deps }) =>

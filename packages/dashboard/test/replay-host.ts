@@ -52,7 +52,10 @@ export async function startReplayHost(layers: {
     const send = (type: string, body: string | Buffer, headers = {}) =>
       response.writeHead(200, { 'content-type': type, ...headers }).end(body)
     if (path === '/') return send('text/html', '<!doctype html><script src="/host.js"></script>')
-    if (path === '/host.js') return send('text/javascript', hostScript)
+    if (path === '/host.js') {
+      const patience = layers.filter ? '8000' : '700'
+      return send('text/javascript', hostScript.replace('PATIENCE', patience))
+    }
     if (path === '/replay') {
       const nonce = randomBytes(16).toString('base64')
       const html = await readFile(join(folder, 'replay.html'), 'utf8')
@@ -81,6 +84,18 @@ export async function startReplayHost(layers: {
 
 /** Does what the dashboard does: a frame, a port, bytes; and keeps what the frame says. */
 const hostScript = `
+// Asked from outside: in a frame without scripts nothing can be asked inside.
+window.isHit = (within) => {
+  try {
+    if ('__hit' in within) return true
+    return Array.from({ length: within.length }, (_, index) => within[index]).some(window.isHit)
+  } catch {
+    return false
+  }
+}
+
+// Those that are played end by themselves; without the filter many break, and are not waited for.
+window.patience = PATIENCE
 window.play = (lines) => new Promise((resolve) => {
   document.body.replaceChildren()
   const frame = document.createElement('iframe')
@@ -95,13 +110,13 @@ window.play = (lines) => new Promise((resolve) => {
     const end = () => resolve(said)
     port1.onmessage = ({ data }) => {
       said.push(data.kind)
-      if (data.kind === 'ended') setTimeout(end, 60)
+      if (data.kind === 'ended') setTimeout(end, 30)
     }
     const bytes = new TextEncoder().encode(lines).buffer
     port1.postMessage({ kind: 'bytes', bytes, isAppended: false }, [bytes])
     port1.postMessage({ kind: 'end' })
     port1.postMessage({ kind: 'play' })
-    setTimeout(end, 1500)
+    setTimeout(end, window.patience)
   }
   document.body.append(frame)
 })`
