@@ -41,7 +41,7 @@ function openList<P extends Page>(
   return pages === undefined ? undefined : opening
 }
 
-/** Another search of a list is no other page: what is there, and the focus in it, stays meanwhile. */
+/** Another search of a list is no other page: what is there, and its focus, stays meanwhile. */
 const staysMeanwhile = { pendingMs: 60_000 }
 
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
