@@ -1,0 +1,185 @@
+import { mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { type Lethe, recordVisit, test } from './lethe.ts'
+
+async function openPerson(page: Page, name: string): Promise<void> {
+  await page.goto(`/projects/1/persons?search=${encodeURIComponent(name)}`)
+  await page.getByRole('link', { name }).first().click()
+  await page.getByRole('heading', { name }).waitFor()
+}
+
+/** Puts a link where the recordings of the only browser lie: the blob store refuses that. */
+async function breakBlobs(lethe: Lethe): Promise<() => Promise<void>> {
+  const project = join(lethe.dataDir, 'blobs/blobs/1')
+  const [browserId = ''] = await readdir(project)
+  const aside = join(lethe.dataDir, 'aside')
+  await rename(join(project, browserId), aside)
+  await mkdir(join(lethe.dataDir, 'elsewhere'), { recursive: true })
+  await symlink(join(lethe.dataDir, 'elsewhere'), join(project, browserId))
+  return async () => {
+    await rm(join(project, browserId))
+    await rename(aside, join(project, browserId))
+  }
+}
+
+test('a deletion that fails shows its attempts, ends as failed, and is asked for again', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  await lethe.api('POST', '/v1/persons', {
+    externalId: 'ada',
+    properties: { name: 'Ada Lovelace' },
+  })
+  await recordVisit(browser, lethe, 'ada')
+  const heal = await breakBlobs(lethe)
+  await openPerson(owner, 'Ada Lovelace')
+  await owner.getByRole('button', { name: 'Delete…' }).click()
+  const dialog = owner.getByRole('dialog')
+  await dialog.getByText('1 recording from 1 browser').waitFor()
+  await dialog.getByLabel(/to confirm/).fill('ada')
+  await dialog.getByRole('button', { name: 'Delete person and 1 recording' }).click()
+
+  await owner.getByText(/Attempt 1 of 5 failed\. The next one starts in 0:0\d/).waitFor()
+  await owner.getByText('blobs_symbolic_link').waitFor()
+  await owner.getByText('Being deleted').first().waitFor()
+  await owner.getByRole('link', { name: /Properties/ }).click()
+  await owner.getByText('nothing can be changed any more').first().waitFor({ state: 'attached' })
+  expect(
+    await owner.getByRole('button', { name: 'Add a property' }).getAttribute('aria-disabled'),
+  ).toBe('true')
+
+  await owner.getByText('The deletion of this person failed').waitFor({ timeout: 60_000 })
+  await owner.getByText(/All 5 attempts failed/).waitFor()
+  await owner.goto('/projects/1/persons')
+  await owner.getByText('1 deletion failed').waitFor()
+  await owner.getByRole('link', { name: 'See what failed' }).click()
+  await owner.getByRole('table', { name: 'Deletions' }).getByRole('link', { name: 'ada' }).click()
+  const drawer = owner.getByRole('dialog')
+  await drawer.getByText('Attempt 5').waitFor()
+  await drawer.getByText('Attempt 1', { exact: true }).waitFor()
+
+  await heal()
+  await drawer.getByRole('button', { name: 'Request the deletion again…' }).click()
+  const again = owner.getByRole('dialog').last()
+  await again.getByLabel(/to confirm/).fill('ada')
+  await again.getByRole('button', { name: /^Delete person/ }).click()
+  await expect
+    .poll(async () => (await lethe.api('GET', '/v1/persons/ada')).status, { timeout: 30_000 })
+    .toBe(404)
+})
+
+test('what is left of a person is a page that says so, with a receipt that can be verified', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  await lethe.api('POST', '/v1/persons', {
+    externalId: 'grace',
+    properties: { name: 'Grace Hopper' },
+  })
+  await recordVisit(browser, lethe, 'grace')
+  await openPerson(owner, 'Grace Hopper')
+  await owner.getByRole('table', { name: 'Sessions' }).getByText('before identification').waitFor()
+  await owner.getByRole('button', { name: 'Delete…' }).click()
+  await owner.getByLabel(/to confirm/).fill('grace')
+  await owner.getByRole('button', { name: 'Delete person and 1 recording' }).click()
+  await owner.getByRole('heading', { name: /This person was deleted on/ }).waitFor()
+  await owner.reload()
+  await owner.getByRole('heading', { name: /This person was deleted on/ }).waitFor()
+  expect((await lethe.api('GET', '/v1/persons/grace')).status).toBe(404)
+
+  await owner.getByRole('button', { name: 'Verify it' }).click()
+  await owner.getByText('Genuine and unchanged').waitFor()
+  await owner.getByText('the receipt is about this externalId').waitFor()
+  const download = owner.waitForEvent('download')
+  await owner.getByRole('button', { name: 'Download the receipt' }).click()
+  const receipt = await readFile(await (await download).path(), 'utf8')
+  expect(receipt.split('.')).toHaveLength(3)
+
+  // The file is worth what it says wherever it is looked at, and nothing once it was touched.
+  await owner.getByRole('link', { name: 'See the job' }).click()
+  await owner.getByRole('dialog').getByRole('button', { name: 'Close' }).click()
+  await owner.getByRole('button', { name: 'Verify a receipt' }).click()
+  const dialog = owner.getByRole('dialog')
+  const verdictOn = async (text: string, externalId: string) => {
+    await dialog.getByLabel('Receipt', { exact: true }).fill(text)
+    await dialog.getByLabel(/externalId/).fill(externalId)
+    await dialog.getByRole('button', { name: 'Verify', exact: true }).click()
+  }
+  await verdictOn(receipt, 'grace')
+  await dialog.getByText('Genuine and unchanged').waitFor()
+  await verdictOn(receipt, 'ada')
+  await dialog.getByText('Genuine, but about somebody else').waitFor()
+  const [head = '', payload = '', signature = ''] = receipt.split('.')
+  const forged = Buffer.from(payload, 'base64url')
+    .toString()
+    .replace('"attempts":1', '"attempts":2')
+  await verdictOn([head, Buffer.from(forged).toString('base64url'), signature].join('.'), '')
+  await dialog.getByText('The signature does not fit').waitFor()
+})
+
+test('recordings that are kept stay playable and belong to nobody', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  await lethe.api('POST', '/v1/persons', {
+    externalId: 'alan',
+    properties: { name: 'Alan Turing' },
+  })
+  await recordVisit(browser, lethe, 'alan')
+  await openPerson(owner, 'Alan Turing')
+  await owner.getByRole('button', { name: 'Delete…' }).click()
+  await owner.getByText('They may still show personal data on the screen').waitFor()
+  await owner.getByText('Person only, keep recordings anonymous').click()
+  await owner.getByLabel(/to confirm/).fill('alan')
+  await owner.getByRole('button', { name: 'Delete person, keep 1 recording' }).click()
+  await owner.getByText('The recordings were kept and belong to nobody.').waitFor()
+  await owner.goto('/projects/1/sessions?who=anonymous')
+  await owner.getByRole('table', { name: 'Sessions' }).getByRole('link').first().click()
+  await owner.getByRole('heading', { name: 'Anonymous visitor' }).waitFor()
+  await owner
+    .frameLocator('iframe[title="Replay of the session"]')
+    .frameLocator('iframe')
+    .getByText('Fennel & Fig')
+    .first()
+    .waitFor({ state: 'attached', timeout: 30_000 })
+})
+
+test('a recording leaves the screen when its person is erased', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  await lethe.api('POST', '/v1/persons', { externalId: 'edsger' })
+  await recordVisit(browser, lethe, 'edsger')
+  await owner.goto('/projects/1/sessions?who=identified')
+  await owner.getByRole('table', { name: 'Sessions' }).getByRole('link').first().click()
+  await owner.getByRole('button', { name: 'Play', exact: true }).waitFor()
+  await lethe.api('DELETE', '/v1/persons/edsger')
+  await owner.getByText('This recording was deleted just now').waitFor({ timeout: 30_000 })
+  expect(await owner.locator('iframe').count()).toBe(0)
+})
+
+test('the list of deletions is filtered, linked to, and given out as CSV', async ({ owner }) => {
+  await owner.goto('/projects/1/deletions')
+  const rows = owner.getByRole('table', { name: 'Deletions' }).locator('tbody tr')
+  await rows.first().waitFor()
+  const all = await rows.count()
+  await owner.getByLabel('State').selectOption('failed')
+  await expect.poll(() => rows.count()).toBe(1)
+  await owner.getByLabel('State').selectOption('completed')
+  await expect.poll(() => rows.count()).toBe(all - 1)
+  await owner.getByLabel('Recordings').selectOption('yes')
+  await expect.poll(() => rows.count()).toBe(1)
+  await owner.goBack()
+  await expect.poll(() => rows.count()).toBe(all - 1)
+  const download = owner.waitForEvent('download')
+  await owner.getByRole('link', { name: 'CSV' }).click()
+  const csv = await readFile(await (await download).path(), 'utf8')
+  expect(csv.trim().split('\n')).toHaveLength(all)
+  expect(csv).toContain('alan')
+})

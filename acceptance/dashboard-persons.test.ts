@@ -1,0 +1,134 @@
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { newWindow, test } from './lethe.ts'
+
+const rowsOf = (page: Page) => page.getByRole('table', { name: 'Persons' }).locator('tbody tr')
+
+test('the search is a key away, stands in the address, and back and reload keep it', async ({
+  lethe,
+  owner,
+}) => {
+  for (let number = 0; number < 120; number++) {
+    const name = `Person ${String(number).padStart(3, '0')}`
+    await lethe.api('POST', '/v1/persons', { externalId: `p-${number}`, properties: { name } })
+  }
+  await owner.goto('/projects/1/persons')
+  await rowsOf(owner).first().waitFor()
+  expect(await rowsOf(owner).count()).toBe(50)
+  await owner.keyboard.press('/')
+  await owner.keyboard.type('person 11')
+  await expect.poll(() => rowsOf(owner).count()).toBe(10)
+  expect(new URL(owner.url()).searchParams.get('search')).toBe('person 11')
+
+  await owner.getByRole('link', { name: 'Person 117' }).click()
+  await owner.getByRole('heading', { name: 'Person 117' }).waitFor()
+  // Persons are addressed by an id of ours: no address or history names anybody.
+  expect(owner.url()).toMatch(/\/persons\/\d+$/)
+  expect(await owner.title()).not.toContain('Person 117')
+  await owner.goBack()
+  await expect.poll(() => rowsOf(owner).count()).toBe(10)
+  expect(await owner.getByRole('searchbox').inputValue()).toBe('person 11')
+  await owner.reload()
+  await expect.poll(() => rowsOf(owner).count()).toBe(10)
+  await owner.getByRole('searchbox').fill('nobody like this')
+  await owner.getByRole('heading', { name: 'Nobody matches' }).waitFor()
+  await owner.getByRole('link', { name: 'Show all persons' }).click()
+  await expect.poll(() => rowsOf(owner).count()).toBe(50)
+})
+
+test('more is loaded on demand, and a reload opens as much again', async ({ owner }) => {
+  await owner.goto('/projects/1/persons')
+  await owner.getByRole('button', { name: 'Load more' }).click()
+  await expect.poll(() => rowsOf(owner).count()).toBe(100)
+  await owner.getByRole('button', { name: 'Load more' }).click()
+  await expect.poll(() => rowsOf(owner).count()).toBe(120)
+  await owner.getByRole('link', { name: 'Person 003' }).click()
+  await owner.getByRole('heading', { name: 'Person 003' }).waitFor()
+  await owner.goBack()
+  await expect.poll(() => rowsOf(owner).count()).toBe(120)
+  await owner.reload()
+  await expect.poll(() => rowsOf(owner).count()).toBe(120)
+})
+
+test('properties are added, edited and removed by the rules of the API', async ({
+  lethe,
+  owner,
+}) => {
+  await lethe.api('POST', '/v1/persons', {
+    externalId: 'grace',
+    properties: { name: 'Grace Hopper', plan: 'pro', seats: 3 },
+  })
+  await owner.goto('/projects/1/persons?search=grace')
+  await owner.getByRole('link', { name: 'Grace Hopper' }).click()
+  await owner.getByRole('link', { name: /Properties/ }).click()
+  const properties = async () =>
+    (await lethe.api('GET', '/v1/persons/grace')).json.person.properties
+  const dialog = owner.getByRole('dialog')
+
+  await owner.getByRole('button', { name: 'Add a property' }).click()
+  await dialog.getByLabel('Key').fill('plan')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('There is a property with this key already.').waitFor()
+  await dialog.getByLabel('Key').fill('address')
+  await dialog.getByLabel('Kind').selectOption('json')
+  await dialog.getByLabel('Value').fill('null')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('null stands for removing the key.').waitFor()
+  await dialog.getByLabel('Value').fill('{ "city": "Linz" }')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await properties()).toMatchObject({ address: { city: 'Linz' } })
+
+  await owner.getByRole('button', { name: 'Edit seats' }).click()
+  await dialog.getByLabel('Value').fill('9007199254740993')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('lose digits').waitFor()
+  await dialog.getByLabel('Value').fill('4')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await properties()).toMatchObject({ seats: 4 })
+
+  await owner.getByRole('button', { name: 'Remove plan' }).click()
+  await dialog.getByRole('button', { name: 'Remove the property' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await properties()).toEqual({
+    name: 'Grace Hopper',
+    seats: 4,
+    address: { city: 'Linz' },
+  })
+})
+
+test('two members at once see what the other does', async ({ lethe, browser, owner }) => {
+  await lethe.api('POST', '/v1/persons', { externalId: 'both', properties: { name: 'Both See' } })
+  const state = await owner.context().storageState()
+  const other = await (await newWindow(browser, lethe, { storageState: state })).newPage()
+  await other.goto('/projects/1/persons?search=both')
+  await other.getByRole('link', { name: 'Both See' }).click()
+  await other.getByRole('link', { name: /Properties/ }).click()
+  await lethe.api('PATCH', '/v1/persons/both', { properties: { plan: 'team' } })
+  await other.getByText('team').waitFor()
+
+  await owner.goto('/projects/1/persons?search=both')
+  await owner.getByRole('link', { name: 'Both See' }).click()
+  await owner.getByRole('button', { name: 'Delete…' }).click()
+  await owner.getByLabel(/to confirm/).fill('both')
+  await owner.getByRole('button', { name: /^Delete person/ }).click()
+  await other.getByRole('heading', { name: /This person was deleted/ }).waitFor()
+  await owner.getByRole('heading', { name: /This person was deleted/ }).waitFor()
+  await other.context().close()
+})
+
+test('several persons are deleted at once', async ({ lethe, owner }) => {
+  await owner.goto('/projects/1/persons?search=p-10')
+  await expect.poll(() => rowsOf(owner).count()).toBe(11)
+  await owner.getByLabel('Choose all persons of the list').check()
+  await owner.getByLabel('Choose Person 100').uncheck()
+  await owner.getByText('10 persons chosen').waitFor()
+  await owner.getByRole('button', { name: 'Delete…' }).click()
+  await owner.getByLabel(/to confirm/).fill('delete 10 persons')
+  await owner.getByRole('button', { name: /^Delete 10 persons/ }).click()
+  await owner.getByText('10 deletions have begun').waitFor()
+  await expect.poll(() => rowsOf(owner).count(), { timeout: 30_000 }).toBe(1)
+  expect((await lethe.api('GET', '/v1/persons/p-100')).status).toBe(200)
+  expect((await lethe.api('GET', '/v1/persons/p-101')).status).toBe(404)
+})

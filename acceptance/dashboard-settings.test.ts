@@ -1,0 +1,183 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { type Lethe, newWindow, password, test } from './lethe.ts'
+
+async function statusWith(lethe: Lethe, key: string): Promise<number> {
+  const headers = { authorization: `Bearer ${key}` }
+  return (await fetch(`${lethe.url}/v1/persons`, { headers })).status
+}
+
+async function chooseFor(page: Page, key: string, what: string): Promise<void> {
+  await page
+    .getByRole('button', { name: `Actions for the key ${key}` })
+    .first()
+    .click()
+  await page.getByRole('menuitem', { name: what }).click()
+}
+
+test('keys are made, rotated with an overlap, and revoked', async ({ lethe, owner }) => {
+  await owner.goto('/projects/1/settings/keys')
+  await owner.getByRole('button', { name: 'New key' }).click()
+  const dialog = owner.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('Billing')
+  await dialog.getByRole('button', { name: 'Make the key' }).click()
+  const first = (await dialog.getByText(/^sk_\w+$/).textContent()) ?? ''
+  await dialog.getByRole('button', { name: 'I have it' }).click()
+  expect(await statusWith(lethe, first)).toBe(200)
+
+  await chooseFor(owner, 'Billing', 'Rotate…')
+  await dialog.getByLabel('Overlap').selectOption('3600')
+  await dialog.getByRole('button', { name: 'Rotate the key' }).click()
+  const second = (await dialog.getByText(/^sk_\w+$/).textContent()) ?? ''
+  await dialog.getByRole('button', { name: 'I have it' }).click()
+  await owner.getByRole('table').getByText('Ending').waitFor()
+  expect([await statusWith(lethe, first), await statusWith(lethe, second)]).toEqual([200, 200])
+
+  const row = owner.getByRole('row').filter({ hasText: 'Ending' })
+  await row.getByRole('button', { name: 'Actions for the key Billing' }).click()
+  await owner.getByRole('menuitem', { name: 'Revoke…' }).click()
+  await dialog.getByRole('button', { name: 'Revoke the key' }).click()
+  await owner.getByRole('table').getByText('Revoked').waitFor()
+  await expect.poll(() => statusWith(lethe, first), { timeout: 10_000 }).toBe(401)
+  expect(await statusWith(lethe, second)).toBe(200)
+})
+
+test('a webhook is told of a deletion, and what was sent can be sent again', async ({
+  lethe,
+  owner,
+}) => {
+  const received: string[] = []
+  const receiver = createServer((request, response) => {
+    received.push(String(request.headers['webhook-id']))
+    request.resume().on('end', () => response.writeHead(204).end())
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  const address = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`
+  await owner.goto('/projects/1/settings/webhooks')
+  await owner.getByRole('button', { name: 'New webhook' }).click()
+  const dialog = owner.getByRole('dialog')
+  await dialog.getByLabel('Address').fill(address)
+  await dialog.getByRole('button', { name: 'Make the webhook' }).click()
+  await dialog.getByText(/^whsec_/).waitFor()
+  await dialog.getByRole('button', { name: 'I have it' }).click()
+
+  await lethe.api('POST', '/v1/persons', { externalId: 'told' })
+  await lethe.api('DELETE', '/v1/persons/told')
+  await owner.getByRole('link', { name: address }).click()
+  await owner.getByRole('table', { name: 'Deliveries' }).getByText('Delivered').waitFor()
+  expect(received).toHaveLength(1)
+  await owner.getByRole('button', { name: /^Send again/ }).click()
+  await expect.poll(() => received.length, { timeout: 30_000 }).toBe(2)
+  expect(received[1]).toBe(received[0])
+  receiver.close()
+})
+
+/** Comes in by an invitation of the owner's, in a window of their own. */
+async function invite(
+  owner: Page,
+  open: () => Promise<Page>,
+  email: string,
+  role: string,
+  mayDelete: boolean,
+): Promise<Page> {
+  await owner.goto('/projects/1/settings/members')
+  await owner.getByRole('button', { name: 'Invite somebody' }).click()
+  const dialog = owner.getByRole('dialog')
+  await dialog.getByLabel('E-mail').fill(email)
+  await dialog.getByText(role, { exact: true }).click()
+  if (mayDelete) await dialog.getByLabel('May delete persons').check()
+  await dialog.getByRole('button', { name: 'Make the invitation' }).click()
+  const link = (await dialog.getByText(/\/join#/).textContent()) ?? ''
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  const page = await open()
+  await page.goto(link)
+  await page.getByLabel('Your name').fill(`The ${role}`)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Join' }).click()
+  await page.getByRole('heading', { name: 'Persons' }).waitFor()
+  return page
+}
+
+test('each role is shown what it may do, and refused what it may not', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  await lethe.api('POST', '/v1/persons', { externalId: 'roles', properties: { name: 'Some Body' } })
+  const open = async () => (await newWindow(browser, lethe)).newPage()
+  const roles = [
+    { role: 'Viewer', edits: false, deletes: false, keys: false, members: false },
+    { role: 'Member', edits: true, deletes: true, keys: false, members: false },
+    { role: 'Admin', edits: true, deletes: false, keys: true, members: true },
+  ]
+  for (const { role, edits, deletes, keys, members } of roles) {
+    const email = `${role.toLowerCase()}@example.com`
+    const page = await invite(owner, open, email, role, deletes)
+    await page.goto('/projects/1/persons?search=roles')
+    await page.getByRole('link', { name: 'Some Body' }).click()
+    const isOff = async (name: string) =>
+      (await page.getByRole('button', { name }).getAttribute('aria-disabled')) === 'true'
+    expect(await isOff('Delete…'), `${role} deletes`).toBe(!deletes)
+    await page.getByRole('link', { name: /Properties/ }).click()
+    await page.getByRole('table', { name: 'Properties' }).waitFor()
+    expect(await isOff('Add a property'), `${role} edits`).toBe(!edits)
+
+    // What the pages hide the server refuses all the same.
+    const personId = /persons\/(\d+)/.exec(page.url())?.[1]
+    const send = (method: string, path: string, body: unknown) =>
+      page.evaluate(
+        `fetch(${JSON.stringify(`/dashboard/v1${path}`)}, { method: ${JSON.stringify(method)}, headers: { 'content-type': 'application/json' }, body: ${JSON.stringify(JSON.stringify(body))} }).then((answer) => answer.status)`,
+      )
+    const person = `/projects/1/persons/${personId}`
+    expect(await send('PATCH', person, { properties: {} }), role).toBe(edits ? 200 : 403)
+    const key = await send('POST', '/projects/1/keys', { kind: 'secret', name: role })
+    expect(key, `${role} makes keys`).toBe(keys ? 201 : 403)
+    const invitation = { email: 'x@example.com', role: 'viewer', mayDeletePersons: false }
+    expect(await send('POST', '/invitations', invitation), role).toBe(members ? 201 : 403)
+    const deletion = { personIds: ['1'], keepRecordings: true }
+    expect(await send('POST', '/projects/1/deletions', deletion), role).toBe(deletes ? 202 : 403)
+    await page.context().close()
+  }
+})
+
+test('a member who is removed is out at once', async ({ lethe, browser, owner }) => {
+  const open = async () => (await newWindow(browser, lethe)).newPage()
+  const page = await invite(owner, open, 'gone@example.com', 'Member', false)
+  await owner.goto('/projects/1/settings/members')
+  const row = owner.getByRole('row').filter({ hasText: 'gone@example.com' })
+  await row.getByRole('button', { name: /^Actions for/ }).click()
+  await owner.getByRole('menuitem', { name: 'Remove…' }).click()
+  await owner.getByRole('dialog').getByRole('button', { name: 'Remove the member' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor({ timeout: 30_000 })
+  await page.context().close()
+})
+
+test('the audit log says who did what, and leads to it', async ({ owner }) => {
+  await owner.goto('/projects/1/settings/audit')
+  const log = owner.getByRole('table', { name: 'Audit log' })
+  await log.getByText('Removed a member').first().waitFor()
+  await owner.getByLabel('Action').selectOption('key.rotated')
+  await expect.poll(() => log.locator('tbody tr').count()).toBe(1)
+  await owner.reload()
+  await expect.poll(() => log.locator('tbody tr').count()).toBe(1)
+})
+
+test('the masking and the time to be kept are set for the project', async ({ owner }) => {
+  await owner.goto('/projects/1/settings/privacy')
+  await owner.getByText('Strict', { exact: true }).click()
+  await owner.getByLabel('Recordings are kept for, in days').fill('14')
+  await owner.getByRole('button', { name: 'Save' }).click()
+  await owner.getByText('The settings were saved').waitFor()
+  await owner.reload()
+  await expect.poll(() => owner.getByRole('radio', { name: 'Strict' }).isChecked()).toBe(true)
+  expect(await owner.getByLabel('Recordings are kept for, in days').inputValue()).toBe('14')
+})
+
+test('the state of the installation is on one page', async ({ owner }) => {
+  await owner.goto('/projects/1/settings/system')
+  await owner.getByText(/PostgreSQL \d+/).waitFor()
+  await owner.getByText('A folder of this machine').waitFor()
+  await expect.poll(() => owner.getByText('Works', { exact: true }).count()).toBe(2)
+})
