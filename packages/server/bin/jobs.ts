@@ -1,6 +1,7 @@
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { defineCommand } from 'citty'
 import { findDeletionJob, findDeletionJobDetails, listDeletionJobs } from '../src/erasure/store.ts'
+import { isUuid } from '../src/uuid.ts'
 import { existingProject, print, printTable, UsageError, withDatabase } from './command.ts'
 
 const json = { type: 'boolean', description: 'One line of JSON.' } as const
@@ -51,8 +52,7 @@ const show = defineCommand({
     withDatabase(async (opened) => {
       const { sql } = opened.db
       const { id: projectId } = await existingProject(opened, args.project)
-      const isId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(args.id)
-      const job = isId ? await findDeletionJob(sql, projectId, args.id) : undefined
+      const job = isUuid(args.id) ? await findDeletionJob(sql, projectId, args.id) : undefined
       const details = job && (await findDeletionJobDetails(sql, projectId, job.id))
       if (!job || !details) {
         throw new UsageError('There is no such deletion job; `lethe jobs list` shows them.')

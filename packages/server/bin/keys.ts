@@ -1,5 +1,6 @@
 import { defineCommand } from 'citty'
 import { createKey, listKeys, revokeKey } from '../src/projects/store.ts'
+import { isUuid } from '../src/uuid.ts'
 import {
   existingProject,
   isName,
@@ -70,8 +71,7 @@ const revoke = defineCommand({
   run: ({ args }) =>
     withDatabase(async ({ db }) => {
       const overlapSeconds = args.in === undefined ? 0 : secondsOf(args.in)
-      const isId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(args.id)
-      if (!isId || !(await revokeKey(db.sql, args.id, overlapSeconds))) {
+      if (!isUuid(args.id) || !(await revokeKey(db.sql, args.id, overlapSeconds))) {
         throw new UsageError('There is no key with this id; `lethe keys list` shows them.')
       }
       if (args.json) print(JSON.stringify({ id: args.id, overlapSeconds }))

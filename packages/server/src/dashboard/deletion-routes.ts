@@ -17,6 +17,7 @@ import { publicKeys } from '../erasure/signing-keys.ts'
 import { isStorable } from '../json-body.ts'
 import { memberOf } from '../members/authenticate.ts'
 import type { Db, Sql } from '../sql.ts'
+import { isUuid } from '../uuid.ts'
 import { writeAudit } from './audit-store.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { deletionsCsv } from './deletion-csv.ts'
@@ -30,7 +31,6 @@ import {
 } from './deletion-store.ts'
 import { instantOf } from './instant.ts'
 import { isPersonId } from './person-id.ts'
-import { isUuid } from './uuid.ts'
 
 export function deletionRoutes(app: DashboardApp, context: DashboardContext): void {
   requestRoutes(app, context)

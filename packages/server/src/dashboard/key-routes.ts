@@ -11,9 +11,9 @@ import { memberOf } from '../members/authenticate.ts'
 import { findKeySettings, listKeySettings, updateKeySettings } from '../projects/settings-store.ts'
 import { createKey, revokeKey } from '../projects/store.ts'
 import type { Sql } from '../sql.ts'
+import { isUuid } from '../uuid.ts'
 import { writeAudit } from './audit-store.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
-import { isUuid } from './uuid.ts'
 
 export function keyRoutes(app: DashboardApp, context: DashboardContext): void {
   readingRoutes(app, context)

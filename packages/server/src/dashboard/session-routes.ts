@@ -10,6 +10,7 @@ import { sendEvents, sessionNotFound } from '../recordings/send-events.ts'
 import { sessionEvents } from '../recordings/session-events.ts'
 import { findSession, listTabs } from '../recordings/session-store.ts'
 import type { Sql } from '../sql.ts'
+import { isUuid } from '../uuid.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { instantOf } from './instant.ts'
 import { isPersonId } from './person-id.ts'
@@ -20,7 +21,6 @@ import {
   type SessionFilter,
   type SessionPosition,
 } from './session-store.ts'
-import { isUuid } from './uuid.ts'
 
 export function sessionRoutes(app: DashboardApp, context: DashboardContext): void {
   const { db, cursors, recordings, log } = context

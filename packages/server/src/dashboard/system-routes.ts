@@ -1,9 +1,9 @@
 import { getSystem, listAuditEntries } from '@lethe/contract/dashboard-system.ts'
+import { isUuid } from '../uuid.ts'
 import { type AuditFilter, listAudit } from './audit-store.ts'
 import { blobsHealth } from './blobs-health.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { readSystemFacts } from './system-store.ts'
-import { isUuid } from './uuid.ts'
 
 export function systemRoutes(app: DashboardApp, context: DashboardContext): void {
   const { db, cursors } = context

@@ -10,6 +10,7 @@ import { ApiError, invalid } from '../api-error.ts'
 import type { Cursors } from '../cursor.ts'
 import { isStorable } from '../json-body.ts'
 import type { Db } from '../sql.ts'
+import { isUuid } from '../uuid.ts'
 import { findReceipt } from './receipts.ts'
 import { requestDeletions as requestMany } from './request.ts'
 import { publicKeys } from './signing-keys.ts'
@@ -20,7 +21,7 @@ export const deletionJobRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cur
   { db, cursors },
 ) => {
   async function existingJob(projectId: number, id: string): Promise<DeletionJob> {
-    const job = isJobId(id) ? await findDeletionJob(db.short, projectId, id) : undefined
+    const job = isUuid(id) ? await findDeletionJob(db.short, projectId, id) : undefined
     if (!job) throw new ApiError('deletion_job_not_found', 'No deletion job with this id.')
     return job
   }
@@ -77,10 +78,6 @@ export const deletionJobRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cur
       return publicKeys(db.short)
     },
   })
-}
-
-function isJobId(text: string): boolean {
-  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
 }
 
 const positionOf = ({ createdAt, id }: DeletionJob) => `${createdAt} ${id}`

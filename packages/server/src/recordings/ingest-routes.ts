@@ -11,6 +11,7 @@ import { ApiError, invalid } from '../api-error.ts'
 import { sessionPrefix } from '../blobs/blobs.ts'
 import { isStorable, parseJsonBody } from '../json-body.ts'
 import type { Log } from '../log.ts'
+import { isUuid } from '../uuid.ts'
 import { createBrowserKey } from './browser-keys.ts'
 import { chunkBytesMaximum, readChunkBody } from './chunk-body.ts'
 import { browserRetired, IngestRefusal, ingestErrorHandler, openToPages } from './ingest-answers.ts'
@@ -95,7 +96,7 @@ const smallRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordings, 
           next: 'continue',
         })
       }
-      const outcome = isId(browserId)
+      const outcome = isUuid(browserId)
         ? await identify(recordings.db, projectId, browserId, userId)
         : 'retired'
       if (outcome === 'retired') throw browserRetired()
@@ -123,7 +124,7 @@ const chunkRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordings, 
     ...uploadChunk,
     handler: async ({ projectId, query, body }) => {
       const { browser: browserId, session: sessionId, tab, number, pages = 0 } = query
-      if (!isId(browserId) || !isId(sessionId)) throw browserRetired()
+      if (!isUuid(browserId) || !isUuid(sessionId)) throw browserRetired()
       const gzip = await readChunkBody((body as Buffer | undefined) ?? Buffer.alloc(0))
       const place = { projectId, browserId, sessionId, tab, number }
       switch (await storeChunk(recordings, place, { gzip, pages })) {
@@ -136,11 +137,6 @@ const chunkRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordings, 
       }
     },
   })
-}
-
-/** Ids that nobody was given are answered as those of a retired browser, whatever they look like. */
-function isId(text: string): boolean {
-  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
 }
 
 type Started = Pick<NewSession, 'browserId' | 'sessionId'>
@@ -165,7 +161,7 @@ async function startAsKnownBrowser(
   session: NewSession,
 ): Promise<Started> {
   const { projectId, browserId, sessionId } = session
-  const isWorking = isId(browserId) && (await isBrowserWorking(db.short, projectId, browserId))
+  const isWorking = isUuid(browserId) && (await isBrowserWorking(db.short, projectId, browserId))
   if (!isWorking) throw browserRetired()
   const prefix = sessionPrefix(projectId, browserId, sessionId)
   await blobs.open(prefix)

@@ -9,6 +9,7 @@ import { ApiError, invalid } from '../api-error.ts'
 import type { Cursors } from '../cursor.ts'
 import { isStorable } from '../json-body.ts'
 import type { Log } from '../log.ts'
+import { isUuid } from '../uuid.ts'
 import { sendEvents, sessionNotFound } from './send-events.ts'
 import { sessionEvents } from './session-events.ts'
 import {
@@ -24,8 +25,6 @@ export interface SessionOptions {
   cursors: Cursors
   log: Log
 }
-
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const externalIdMaximum = 200
 
@@ -73,7 +72,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionOptions> = async (a
   })
 
   async function existingSession(projectId: number, id: string): Promise<Session> {
-    const session = uuid.test(id) ? await findSession(db.short, projectId, id) : undefined
+    const session = isUuid(id) ? await findSession(db.short, projectId, id) : undefined
     if (!session) throw sessionNotFound()
     return session
   }
