@@ -67,9 +67,16 @@ test('a link to a moment opens the recording there', async ({ owner }) => {
   await owner.keyboard.press('ArrowLeft')
   await expect.poll(() => owner.getByLabel('Time').inputValue()).toBe('0')
   await owner.keyboard.press('ArrowRight')
-  await expect.poll(() => owner.url(), { timeout: 10_000 }).toMatch(/[?&]t=5\b/)
+  // Five seconds on, or the end of a recording that is shorter.
+  const length = Number(await owner.getByLabel('Time').getAttribute('max'))
+  const seconds = Math.min(5, Math.floor(length / 1_000))
+  await expect
+    .poll(() => new URL(owner.url()).searchParams.get('t'), { timeout: 10_000 })
+    .toBe(String(seconds))
   await owner.reload()
-  await expect.poll(() => owner.getByLabel('Time').inputValue(), { timeout: 30_000 }).toBe('5000')
+  await expect
+    .poll(() => owner.getByLabel('Time').inputValue(), { timeout: 30_000 })
+    .toBe(String(seconds * 1_000))
 })
 
 test('the first load stays below 200 KB without the player', async ({ lethe, owner }) => {
