@@ -32,8 +32,6 @@ export function readLargeJsonBody(bytes: Buffer): Promise<unknown> {
 
 function startThread(): Worker {
   const worker = new Worker(new URL('./large-json-body-thread.ts', import.meta.url))
-  // It is no reason for the process to stay.
-  worker.unref()
   worker.on('message', (answer: LargeBodyAnswer) => {
     const one = waiting.get(answer.number)
     waiting.delete(answer.number)
@@ -47,6 +45,8 @@ function startThread(): Worker {
   }
   worker.on('error', fail)
   worker.on('exit', () => fail(new Error('The thread that reads large bodies ended.')))
+  // It is no reason for the process to stay. Not before: whoever listens to it holds it again.
+  worker.unref()
   return worker
 }
 

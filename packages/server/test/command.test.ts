@@ -115,6 +115,20 @@ describe('lethe serve on the embedded database', () => {
     expect(existsSync(join(folder, 'data/postgres/postmaster.pid'))).toBe(false)
   })
 
+  test('SIGTERM ends it at once, also when it has read a large body on a thread of its own', async () => {
+    const { child, url, ended, out } = await serve()
+    await expect.poll(out).toMatch(/sk_\w+/)
+    const [key = ''] = /sk_\w+/.exec(out()) ?? []
+    const answer = await sendRaw(url, '/v1/persons', key, {
+      method: 'POST',
+      body: { externalId: 'ada', properties: { long: 'x'.repeat(100_000) } },
+    })
+    expect(answer.status).toBe(201)
+    child.kill('SIGTERM')
+    // 1 would say that it was cut off, after all the time that requests in flight may take.
+    expect(await ended).toBe(0)
+  })
+
   test('a second service on the same folder is refused in one line', async () => {
     await serve()
     const { code, err } = await run(['serve'])
@@ -175,6 +189,49 @@ describe('projects and keys', () => {
     expect(await status(second.text)).toBe(200)
   })
 
+  test('a public key is held to origins, shows them, and is set free again', async () => {
+    const { url } = await serve()
+    const made = await run([
+      'keys',
+      'create',
+      '--project',
+      '1',
+      '--kind',
+      'public',
+      '--name',
+      'x',
+      '--json',
+    ])
+    const { key, text } = JSON.parse(made.out)
+    const origins = (...words: string[]) =>
+      run(['keys', 'origins', key.id, ...words, '--project', '1'])
+    const startFrom = async (origin: string) => {
+      const path = `${url}/ingest/v1/start?key=${text}`
+      return (await fetch(path, { method: 'POST', headers: { origin } })).status
+    }
+    expect((await origins()).out).toBe('Any origin.\n')
+    const set = await origins('HTTPS://Shop.example:443', 'https://*.apps.example', '--json')
+    expect(JSON.parse(set.out)).toEqual({
+      id: key.id,
+      allowedOrigins: ['https://shop.example', 'https://*.apps.example'],
+    })
+    expect((await origins()).out).toBe('https://shop.example\nhttps://*.apps.example\n')
+    expect(await startFrom('https://evil.example')).toBe(403)
+    expect(await startFrom('https://shop.example')).toBe(200)
+    expect(await startFrom('https://one.apps.example')).toBe(200)
+    expect((await origins('--any')).out).toBe('Any origin.\n')
+    // What a process knows of a key it believes for some seconds.
+    await expect.poll(() => startFrom('https://evil.example'), { timeout: 20_000 }).toBe(200)
+
+    const wrong = [['https://a.example/path'], ['a.example'], ['https://a.example', '--any']]
+    for (const words of wrong) {
+      const { code, out, err } = await origins(...words)
+      expect([code, out], words.join(' ')).toEqual([2, ''])
+      expect(err).toMatch(/^lethe: .+\n$/)
+    }
+    expect((await origins()).out).toBe('Any origin.\n')
+  })
+
   test('called wrongly they say so in a line and end with 2', async () => {
     await run(['migrate'])
     for (const words of [
@@ -187,6 +244,9 @@ describe('projects and keys', () => {
       ['keys', 'list', '--project', '99'],
       ['keys', 'list', '--project', 'x'],
       ['keys', 'create', '--project', '1', '--kind', 'golden', '--name', 'x'],
+      ['keys', 'origins', 'x'],
+      ['keys', 'origins', 'x', '--project', '1'],
+      ['keys', 'origins', '00000000-0000-4000-8000-000000000000', '--project', '1'],
       ['keys', 'revoke', 'x'],
       ['keys', 'revoke', '00000000-0000-4000-8000-000000000000'],
       ['keys', 'revoke', '00000000-0000-4000-8000-000000000000', '--in', 'soon'],
