@@ -1,5 +1,8 @@
 import { defineCommand } from 'citty'
+import { originOf } from '../src/projects/allowed-origin.ts'
+import { findKeySettings } from '../src/projects/settings-store.ts'
 import { createKey, listKeys, revokeKey } from '../src/projects/store.ts'
+import { setAllowedOrigins } from '../src/recordings/ingest-store.ts'
 import { isUuid } from '../src/uuid.ts'
 import {
   existingProject,
@@ -79,7 +82,48 @@ const revoke = defineCommand({
     }),
 })
 
+const origins = defineCommand({
+  meta: { name: 'origins', description: 'Show or set the origins a public key may be used from.' },
+  args: {
+    id: { type: 'positional', required: true, description: "The key's id." },
+    origins: {
+      type: 'positional',
+      required: false,
+      description: 'As in https://shop.example or https://*.example.com, any number of them.',
+    },
+    any: { type: 'boolean', description: 'Lifts the limit: any origin.' },
+    project,
+    json,
+  },
+  run: ({ args }) =>
+    withDatabase(async (opened) => {
+      const { sql } = opened.db
+      const { id: projectId } = await existingProject(opened, args.project)
+      const key = isUuid(args.id) ? await findKeySettings(sql, projectId, args.id) : undefined
+      if (key?.kind !== 'public') {
+        throw new UsageError(
+          'There is no public key with this id; `lethe keys list` shows the keys of a project.',
+        )
+      }
+      const [, ...given] = args._
+      if (args.any && given.length > 0) throw new UsageError('Give origins or --any, not both.')
+      let allowed = key.allowedOrigins
+      if (args.any || given.length > 0) {
+        allowed = args.any ? null : [...new Set(given.map(existingOrigin))]
+        await setAllowedOrigins(sql, projectId, key.id, allowed)
+      }
+      if (args.json) print(JSON.stringify({ id: key.id, allowedOrigins: allowed }))
+      else print(allowed === null ? 'Any origin.' : allowed.join('\n'))
+    }),
+})
+
+function existingOrigin(text: string): string {
+  const origin = originOf(text)
+  if (origin !== undefined) return origin
+  throw new UsageError('An origin is a scheme and a host, as in https://shop.example.')
+}
+
 export const keys = defineCommand({
-  meta: { name: 'keys', description: 'Make, list and revoke the keys of a project.' },
-  subCommands: { create, list, revoke },
+  meta: { name: 'keys', description: 'Make, list, limit and revoke the keys of a project.' },
+  subCommands: { create, list, origins, revoke },
 })

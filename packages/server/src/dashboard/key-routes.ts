@@ -8,6 +8,7 @@ import {
 } from '@lethe/contract/dashboard-projects.ts'
 import { ApiError, invalid } from '../api-error.ts'
 import { memberOf } from '../members/authenticate.ts'
+import { originOf } from '../projects/allowed-origin.ts'
 import { findKeySettings, listKeySettings, updateKeySettings } from '../projects/settings-store.ts'
 import { createKey, revokeKey } from '../projects/store.ts'
 import type { Sql } from '../sql.ts'
@@ -48,7 +49,7 @@ function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
     handler: async (request) => {
       const { projectId, params, body } = request
       const { memberId } = memberOf(request)
-      const origins = body.allowedOrigins?.map(originOf) ?? body.allowedOrigins
+      const origins = body.allowedOrigins?.map(allowedOriginOf) ?? body.allowedOrigins
       const key = await db.begin(async (tx) => {
         const before = await existingKey(tx, projectId, params.keyId)
         if (origins && before.kind === 'secret') {
@@ -123,17 +124,10 @@ async function existingKey(sql: Sql, projectId: number, id: string): Promise<Das
   return key
 }
 
-/** An origin as browsers send it: no path, no port that is the scheme's own, in lower case. */
-function originOf(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  const isOrigin =
-    url !== undefined &&
-    (url.protocol === 'https:' || url.protocol === 'http:') &&
-    url.username === '' &&
-    url.password === '' &&
-    url.pathname === '/' &&
-    url.search === '' &&
-    url.hash === ''
-  if (!isOrigin) throw invalid('/body/allowedOrigins', 'has what is no origin, as in https://a.org')
-  return url.origin
+function allowedOriginOf(text: string): string {
+  const origin = originOf(text)
+  if (origin === undefined) {
+    throw invalid('/body/allowedOrigins', 'has what is no origin, as in https://a.org')
+  }
+  return origin
 }
