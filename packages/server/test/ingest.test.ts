@@ -258,6 +258,31 @@ describe('the public key', () => {
     expect(json.next).toBe('stop')
   })
 
+  test('takes chunks of a page that hides its origin, into a session of an allowed one', async ({
+    ingesting,
+    db,
+    project,
+  }) => {
+    const { key, text } = await createKey(db.sql, project.id, 'public', 'limited')
+    await setAllowedOrigins(db.sql, project.id, key.id, ['https://shop.example'])
+    const { json } = await ingesting.ingest(
+      'start',
+      {},
+      {
+        key: text,
+        headers: { origin: 'https://shop.example' },
+      },
+    )
+    const from = async (number: number, headers: Record<string, string>) => {
+      const query = { browser: json.browserId, session: json.sessionId, tab: 'tab', number }
+      return (await ingesting.ingest('chunks', events(1), { key: text, query, headers })).status
+    }
+    expect(await from(0, { origin: 'null' })).toBe(200)
+    expect(await from(1, {})).toBe(200)
+    expect(await from(2, { origin: 'https://shop.example' })).toBe(200)
+    expect(await from(3, { origin: 'https://evil.example' })).toBe(403)
+  })
+
   test('and its origins are compared whole', () => {
     const allowed = ['https://*.a.example', 'https://b.example:8443']
     expect(isAllowed('https://x.a.example', allowed)).toBe(true)

@@ -52,7 +52,11 @@ export function ingestGate(sql: Sql, limits: IngestLimits, log: Log) {
     const key = await workingKey(findKey, request)
     const rules = await findRules(key.projectId, key.id)
     if (!rules) throw keyUnknown()
-    if (!isAllowed(request.headers.origin, rules.allowedOrigins)) {
+    const { origin } = request.headers
+    const isAnonymous = origin === undefined || origin === 'null'
+    // A page whose Referrer-Policy hides it sends beacons without its origin. The session they go
+    // to is known to nobody but the page that started it, from an origin of the list.
+    if (!(isAnonymous && !isStart) && !isAllowed(origin, rules.allowedOrigins)) {
       throw new IngestRefusal('forbidden', 'This public key may not be used from this origin.', {
         next: 'stop',
       })
