@@ -2,20 +2,28 @@ import type { eventWithTime } from '@rrweb/types'
 import type { MaskingPreset } from '../api.ts'
 import { maskUrl } from '../masking/url.ts'
 
-/** Follows the routes of a single-page application: the address changes and no page is loaded. */
-export function createAddress(preset: MaskingPreset) {
+/**
+ * Follows the routes of a single-page application: the address changes and no page is loaded. Each
+ * new route, other than the first, is told to `routed`.
+ */
+export function createAddress(preset: MaskingPreset, routed: () => void) {
   let href = ''
+  /** A snapshot tells the address itself. */
+  const told = () => {
+    if (href && routeOf(href) !== routeOf(location.href)) routed()
+    href = location.href
+  }
   return {
-    /** A snapshot tells the address itself. */
-    told() {
-      href = location.href
-    },
+    told,
     /** An event that says where the page is now, where that is new. */
     moved(): eventWithTime[] {
       if (href === location.href) return []
-      href = location.href
+      told()
       const payload = { href: preset === 'open' ? href : maskUrl(href) }
       return [{ type: 5, data: { tag: 'lethe:url', payload }, timestamp: Date.now() }]
     },
   }
 }
+
+/** An address without what changes within a page: its query, and the anchor it was scrolled to. */
+const routeOf = (url: string) => url.replace(/\?[^#]*/, '').replace(/#(?![!/]).*/s, '')

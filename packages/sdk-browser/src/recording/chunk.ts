@@ -8,6 +8,9 @@ export interface Target {
   session: string
 }
 
+/** The server takes no more of one chunk. */
+const PAGES_MAXIMUM = 1_000
+
 /** One upload on its way: events as ndjson, and where they belong. */
 export interface Chunk extends Target {
   tab: string
@@ -15,6 +18,8 @@ export interface Chunk extends Target {
   events: number
   /** Of the text, before it is packed. */
   characters: number
+  /** Page views that began in it. */
+  pages: number
   isSnapshot: boolean
   /** Until it is packed. */
   text: string
@@ -25,11 +30,12 @@ export interface Chunk extends Target {
   packing?: Promise<void>
 }
 
-export const queryOf = ({ browser, session, tab, number }: Chunk): Query => ({
+export const queryOf = ({ browser, session, tab, number, pages }: Chunk): Query => ({
   browser,
   session,
   tab,
   number,
+  ...(pages && { pages: Math.min(pages, PAGES_MAXIMUM) }),
 })
 
 export const bytesOf = (chunk: Chunk) => chunk.bytes ?? new TextEncoder().encode(chunk.text)

@@ -23,6 +23,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
   let target: Target | undefined
   let lines: string[] = []
   let size = 0
+  let pages = 0
   let isSnapshot = false
   let limit = CHUNK_BYTES
   let cancelTimer: (() => void) | undefined
@@ -38,6 +39,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
     cancelTimer = undefined
     lines = []
     size = 0
+    pages = 0
     isSnapshot = false
   }
   const say = (tag: string, payload: object) => {
@@ -55,6 +57,10 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       limit = Math.min(CHUNK_BYTES * charactersPerByte, chunkBytesMaximum / 3)
     },
     say,
+    /** A page view begins, with what is written next. */
+    enter() {
+      pages++
+    },
     write(line: string, snapshot: boolean) {
       if (!target) return
       if (line.length > LINE_CHARACTERS_MAXIMUM) return tooLong(snapshot)
@@ -79,7 +85,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       const { id, number } = tab()
       tab().number++
       const place = { ...target, tab: id, number }
-      const about = { events: count, characters: text.length, isSnapshot }
+      const about = { events: count, characters: text.length, pages, isSnapshot }
       clear()
       for (const line of rest.slice(count)) append(line)
       return { ...place, ...about, text, bytes: undefined, beaconed: false }

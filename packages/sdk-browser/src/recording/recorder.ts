@@ -17,6 +17,8 @@ export interface RecorderOptions {
   write(line: string, isSnapshot: boolean): void
   /** Takes an event about the recording itself. */
   say(tag: string, payload: object): void
+  /** The page has gone to another route, and none was loaded. */
+  routed(): void
   /** Recording ended for good on this page; why has been said. */
   ended(): void
 }
@@ -45,7 +47,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const { masking, write, say } = options
   const budget = createBudget(CHANGES, Date.now())
   const faults = createBudget(FAULTS, Date.now())
-  const address = createAddress(masking.preset)
+  const address = createAddress(masking.preset, options.routed)
   let held: eventWithTime[] = []
   let snapshot: Snapshot | undefined
   let stopRrweb: (() => void) | undefined

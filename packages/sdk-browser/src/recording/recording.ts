@@ -29,6 +29,8 @@ export function createRecording({ platform, server, masking, retired, stopped }:
   let recorder: Recorder | undefined
   let masked: Masking | undefined
   let state: 'off' | 'on' | 'ended' | PauseReason = 'off'
+  /** The session that knows of this view of the page. */
+  let counted: string | undefined
 
   const uploader = createUploader(platform, server, {
     retired,
@@ -52,8 +54,8 @@ export function createRecording({ platform, server, masking, retired, stopped }:
     if (recorder && masked?.preset === wanted.preset && masked.unmask === wanted.unmask) return
     recorder?.stop()
     masked = wanted
-    const { write, say } = uploader
-    recorder = createRecorder({ masking: wanted, write, say, ended: end })
+    const { write, say, enter } = uploader
+    recorder = createRecorder({ masking: wanted, write, say, routed: enter, ended: end })
   }
   const resume = () => {
     try {
@@ -82,8 +84,15 @@ export function createRecording({ platform, server, masking, retired, stopped }:
       pause()
       uploader.aim({ browser: browserId, session: sessionId }, settings.chunkBytesMaximum)
       if (!sampled || state === 'ended') return
+      if (counted !== sessionId) uploader.enter()
+      counted = sessionId
       prepare(tightest(masking, settings.masking))
       resume()
+    },
+    /** The page is back from the browser's memory, which is a view of its own. */
+    show() {
+      counted = undefined
+      uploader.show()
     },
     pause,
     finish,

@@ -72,6 +72,7 @@ export function createUploader(platform: Platform, server: Server, on: UploaderE
   return {
     write: collector.write,
     say: collector.say,
+    enter: collector.enter,
     flush,
     wake: queue.wake,
     /** Events belong to another session from here on; what was collected goes to the one before. */
