@@ -1,0 +1,123 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { onTestFinished } from 'vitest'
+import type { DbAddress } from '../src/sql.ts'
+
+const lethe = join(import.meta.dirname, '../bin/lethe.ts')
+
+export type Environment = Record<string, string>
+
+/** The real program, running. All it says is kept in a file. */
+export interface LetheProcess {
+  child: ChildProcess
+  /** What the awaited line held in its first group. */
+  found: string
+  output(): string
+  /** Sends a signal; one that ends the process is waited for. */
+  signal(name: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void>
+  /** Ends it as an operator does; answers the exit code. */
+  stop(): Promise<number | null>
+}
+
+export const greeting = /Lethe listens on (\S+)/
+export const workerGreeting = /works on deletion jobs/
+
+/**
+ * Settings over a folder of this test's own: a database that runs already, or a built-in one. The
+ * folder `temporary` beside the data folder is where the process puts temporary files, if any.
+ */
+export async function newEnvironment(
+  address?: DbAddress,
+  settings: Environment = {},
+): Promise<Environment & { DATA_DIR: string; TMPDIR: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'lethe-process-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
+  const temporary = await mkdtemp(join(folder, 'temporary-'))
+  return {
+    PATH: process.env.PATH as string,
+    HOME: process.env.HOME as string,
+    TMPDIR: temporary,
+    PORT: '0',
+    MASTER_KEY: `k1:${randomBytes(32).toString('base64')}`,
+    DATA_DIR: join(folder, 'data'),
+    ...(address && { DATABASE_URL: urlOf(address) }),
+    ...settings,
+  }
+}
+
+export function urlOf({ user, port, database, host }: DbAddress): string {
+  return `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
+}
+
+/** Runs a command to its end. */
+export function runLethe(words: string[], env: Environment) {
+  return new Promise<{ code: number; out: string; err: string }>((resolve) => {
+    execFile(process.execPath, [lethe, ...words], { env }, (error, out, err) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
+    })
+  })
+}
+
+/** Starts a command that stays, and waits for a line of its output. It ends with the test. */
+export async function startLethe(
+  words: string[],
+  env: Environment,
+  line: RegExp,
+  nodeFlags: string[] = [],
+): Promise<LetheProcess> {
+  const child = spawn(process.execPath, [...nodeFlags, lethe, ...words], { env })
+  const file = join(env.DATA_DIR as string, '..', `${words.join('-')}-${child.pid}.log`)
+  writeFileSync(file, '')
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (bytes) => appendFileSync(file, bytes))
+  }
+  const output = () => readFileSync(file, 'utf8')
+  const started: LetheProcess = {
+    child,
+    found: '',
+    output,
+    async signal(name) {
+      const exit = hasEnded(child) ? undefined : once(child, 'exit')
+      child.kill(name)
+      if (name === 'SIGKILL') await exit
+    },
+    stop: () => stop(child),
+  }
+  onTestFinished(async () => {
+    // One that was stopped by a signal hears of no other until it goes on.
+    child.kill('SIGCONT')
+    await stop(child)
+  })
+  for (;;) {
+    const match = line.exec(output())
+    if (match) return { ...started, found: match[1] ?? '' }
+    if (hasEnded(child)) throw new Error(`It ended with ${child.exitCode}: ${output()}`)
+    await sleep(10)
+  }
+}
+
+const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
+
+async function stop(child: ChildProcess): Promise<number | null> {
+  if (!hasEnded(child)) {
+    const exit = once(child, 'exit')
+    child.kill('SIGTERM')
+    await exit
+  }
+  return child.exitCode
+}
+
+/** Asks again until it is so; the limit of the test is the limit of this. */
+export async function eventually<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
+  for (;;) {
+    const answer = await ask()
+    if (answer) return answer
+    await sleep(20)
+  }
+}
