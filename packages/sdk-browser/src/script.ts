@@ -8,6 +8,8 @@ declare const RECORDER_INTEGRITY: string
 interface Queued {
   /** What the page called before this script was there (snippet.html). */
   q?: [name: Exclude<keyof Lethe, 'version'>, input: IArguments][]
+  /** The snippet's policy, where the page may demand Trusted Types: a name is given out once. */
+  t?: TrustedTypePolicy
 }
 
 declare global {
@@ -35,18 +37,19 @@ function loadRecorder() {
 /** A page may demand that every script address has passed a policy (Trusted Types). */
 function trusted(url: string): string {
   const types = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes
-  return (
-    types?.createPolicy('lethe', { createScriptURL: (each) => each }).createScriptURL(url) ?? url
-  )
+  policy ??= types?.createPolicy('lethe', { createScriptURL: (each) => each })
+  return policy?.createScriptURL(url) ?? url
+}
+
+interface TrustedTypePolicy {
+  createScriptURL(url: string): string
 }
 
 interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(url: string): string },
-  ): { createScriptURL(url: string): string }
+  createPolicy(name: string, rules: TrustedTypePolicy): TrustedTypePolicy
 }
 
+let policy = globalThis.lethe?.t
 const queued = globalThis.lethe?.q ?? []
 if (!globalThis.lethe?.version) {
   globalThis.lethe = createLethe(loadRecorder, script?.src.replace(/\/sdk\/[^/]*\/[^/]*$/, ''))

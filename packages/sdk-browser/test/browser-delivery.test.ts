@@ -17,6 +17,37 @@ describe('the snippet', () => {
     expect(lethe.requests('start')).toHaveLength(1)
   })
 
+  test('works where Trusted Types are demanded, and its policy is of no use to others', async ({
+    dist,
+    lethe,
+    site,
+    page,
+  }) => {
+    const snippet = (await readFile(join(dist, 'snippet.html'), 'utf8'))
+      .replaceAll('{{host}}', lethe.url)
+      .replaceAll('{{key}}', KEY)
+      .replace('<script>', '<script nonce="abc">')
+    const keep = '<script nonce="abc">globalThis.kept = lethe.t</script>'
+    site.set('/', `<!doctype html><head>${snippet}${keep}</head><p>hello</p>`, {
+      'content-security-policy':
+        "script-src 'nonce-abc'; require-trusted-types-for 'script'; trusted-types lethe",
+    })
+    const printed: string[] = []
+    page.on('console', (message) => printed.push(message.text()))
+    await page.goto(`${site.url}/`)
+    await until(() => lethe.events().some(isSnapshot))
+    expect(printed.filter((text) => !/favicon|404/.test(text))).toEqual([])
+    const passed = await page.evaluate(
+      (url) =>
+        [`${url}/sdk/0.1.0/recorder.js`, 'https://evil.example/x.js', `${url}/x.js`].map((each) =>
+          // biome-ignore lint/suspicious/noExplicitAny: kept by the page of this test
+          String((globalThis as any).kept.createScriptURL(each)),
+        ),
+      lethe.url,
+    )
+    expect(passed).toEqual([`${lethe.url}/sdk/0.1.0/recorder.js`, '', ''])
+  })
+
   test('does not run a script that is not the one it was made for', async ({
     dist,
     lethe,
