@@ -71,34 +71,44 @@ export async function startLethe(
   line: RegExp,
   nodeFlags: string[] = [],
 ): Promise<LetheProcess> {
+  const started = spawnLethe(words, env, nodeFlags)
+  for (;;) {
+    const match = line.exec(started.output())
+    if (match) return { ...started, found: match[1] ?? '' }
+    if (hasEnded(started.child)) {
+      throw new Error(`It ended with ${started.child.exitCode}: ${started.output()}`)
+    }
+    await sleep(10)
+  }
+}
+
+/** Starts a command and does not wait for anything. It ends with the test. */
+export function spawnLethe(
+  words: string[],
+  env: Environment,
+  nodeFlags: string[] = [],
+): LetheProcess {
   const child = spawn(process.execPath, [...nodeFlags, lethe, ...words], { env })
   const file = join(env.DATA_DIR as string, '..', `${words.join('-')}-${child.pid}.log`)
   writeFileSync(file, '')
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (bytes) => appendFileSync(file, bytes))
   }
-  const output = () => readFileSync(file, 'utf8')
-  const started: LetheProcess = {
+  onTestFinished(async () => {
+    // One that was stopped by a signal hears of no other until it goes on.
+    child.kill('SIGCONT')
+    await stop(child)
+  })
+  return {
     child,
     found: '',
-    output,
+    output: () => readFileSync(file, 'utf8'),
     async signal(name) {
       const exit = hasEnded(child) ? undefined : once(child, 'exit')
       child.kill(name)
       if (name === 'SIGKILL') await exit
     },
     stop: () => stop(child),
-  }
-  onTestFinished(async () => {
-    // One that was stopped by a signal hears of no other until it goes on.
-    child.kill('SIGCONT')
-    await stop(child)
-  })
-  for (;;) {
-    const match = line.exec(output())
-    if (match) return { ...started, found: match[1] ?? '' }
-    if (hasEnded(child)) throw new Error(`It ended with ${child.exitCode}: ${output()}`)
-    await sleep(10)
   }
 }
 
