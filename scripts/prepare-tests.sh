@@ -7,6 +7,9 @@ need() { # need COMMAND-OR-FILE PACKAGE...
   command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || { shift; missing="$missing $*"; }
 }
 need chromium chromium
+need firefox-esr firefox-esr
+need WebKitWebDriver webkit2gtk-driver
+need Xvfb xvfb
 need strace strace
 need /usr/lib/python3/dist-packages/swift python3-swift
 need radosgw radosgw

@@ -1,0 +1,89 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect } from 'vitest'
+import { type Driven, type Driver, firefox, reasonToSkip, webkit } from './drivers.ts'
+import {
+  test as base,
+  changesWith,
+  eventsOf,
+  identityOf,
+  isSnapshot,
+  recordedPage,
+  sessionsOf,
+  until,
+  untilRecorded,
+} from './sdk-site.ts'
+
+/* The browsers Debian has beside Chromium. What is tried here is what differs between browsers. */
+
+for (const driver of [firefox, webkit]) smokeIn(driver)
+
+function smokeIn(driver: Driver): void {
+  const reason = reasonToSkip(driver)
+  if (reason !== undefined) {
+    base.skip(`skipped: ${reason}`, () => {})
+    return
+  }
+  const test = base.extend<{ window: Driven }>({
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    window: async ({}, use) => {
+      const window = await driver.launch()
+      await use(window)
+      await window.close()
+    },
+  })
+
+  describe(`in ${driver.name}`, () => {
+    test('a visit is recorded, tied to its person, and erased without a rest', async ({
+      lethe,
+      window,
+    }) => {
+      await window.open(`${lethe.url}/demo`)
+      const old = await untilRecorded(lethe, window)
+      await window.click('[aria-label="Add Sourdough"]')
+      await window.click('#identify')
+      await until(async () => (await sessionsOf(lethe, 'ada'))?.length === 1)
+      expect((await sessionsOf(lethe, 'ada'))[0]).toMatchObject({
+        id: old.sessionId,
+        beforeIdentification: true,
+      })
+      await until(async () => changesWith(await eventsOf(lethe, old.sessionId), '1').length)
+      const events = await eventsOf(lethe, old.sessionId)
+      expect(JSON.stringify(events.find(isSnapshot))).toContain('Fennel & Fig')
+
+      await window.open(`${lethe.url}/demo?again`)
+      await until(
+        async () => (await eventsOf(lethe, old.sessionId)).filter(isSnapshot).length === 2,
+      )
+      expect(await identityOf(window)).toMatchObject(old)
+
+      const { json } = await lethe.api('DELETE', '/v1/persons/ada')
+      await window.click('[aria-label="Add Sourdough"]')
+      await until(async () => {
+        const { job } = (await lethe.api('GET', `/v1/deletion-jobs/${json.job.id}`)).json
+        return job.status === 'completed'
+      })
+      await until(async () => (await identityOf(window))?.browserId !== old.browserId)
+      const fresh = await untilRecorded(lethe, window)
+      expect(fresh.browserId).not.toBe(old.browserId)
+      expect((await lethe.api('GET', '/v1/persons/ada')).status).toBe(404)
+      expect((await lethe.api('GET', `/v1/sessions/${old.sessionId}`)).status).toBe(404)
+      const blobs = join(lethe.dataDir, 'blobs/blobs/1')
+      expect([existsSync(blobs), existsSync(join(blobs, old.browserId))]).toEqual([true, false])
+    })
+
+    test('a page of another origin delivers its last moments when it goes', async ({
+      lethe,
+      site,
+      window,
+    }) => {
+      site.set('/', await recordedPage(lethe, '<p>hello</p>'))
+      await window.open(`${site.url}/`)
+      const { sessionId } = await untilRecorded(lethe, window)
+      await window.evaluate("document.querySelector('p').append('LAST')")
+      await window.open('about:blank')
+      await until(async () => changesWith(await eventsOf(lethe, sessionId), 'LAST').length)
+      expect(changesWith(await eventsOf(lethe, sessionId), 'LAST')).toHaveLength(1)
+    })
+  })
+}

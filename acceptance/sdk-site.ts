@@ -1,0 +1,168 @@
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { BrowserContext, Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { test as base, type Lethe } from './lethe.ts'
+
+/** A site of a customer's, on an origin of its own. */
+export interface Site {
+  url: string
+  set(path: string, html: string, headers?: Record<string, string>): void
+}
+
+/** What the SDK keeps of itself in a browser. */
+export interface Identity {
+  browserId: string
+  sessionId: string
+}
+
+/** A page of any browser. */
+interface Evaluating {
+  evaluate(expression: string): Promise<unknown>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: events of many shapes
+export type Event = any
+
+/** `visitor`: a browser profile of its own; `page`: a tab of it. */
+export const test = base.extend<{ site: Site; visitor: BrowserContext; page: Page }>({
+  site: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    async ({}, use) => {
+      const { site, stop } = await startSite()
+      await use(site)
+      await stop()
+    },
+    { scope: 'file' },
+  ],
+  visitor: async ({ browser }, use) => {
+    const visitor = await browser.newContext()
+    await use(visitor)
+    await visitor.close()
+  },
+  page: async ({ visitor }, use) => use(await visitor.newPage()),
+})
+
+export async function startSite() {
+  const pages = new Map<string, { html: string; headers: Record<string, string> }>()
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? '', 'http://site').pathname
+    const page = pages.get(path)
+    const type = path.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8'
+    response.writeHead(page ? 200 : 404, { 'content-type': type, ...page?.headers })
+    response.end(page?.html)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const site: Site = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    set: (path, html, headers = {}) => pages.set(path, { html, headers }),
+  }
+  return {
+    site,
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** A page with the snippet in its head, as Install shows it. */
+export async function recordedPage(lethe: Lethe, body: string, nonce = ''): Promise<string> {
+  const file = join(import.meta.dirname, '../packages/sdk-browser/dist/snippet.html')
+  const snippet = (await readFile(file, 'utf8'))
+    .replaceAll('{{host}}', lethe.url)
+    .replaceAll('{{key}}', lethe.publicKey)
+    .replaceAll('<script>', nonce ? `<script nonce="${nonce}">` : '<script>')
+  const head = `<meta charset="utf-8"><link rel="icon" href="data:,"><title>Shop</title>${snippet}`
+  return `<!doctype html><html lang="en"><head>${head}</head><body>${body}</body></html>`
+}
+
+/** Waits for a state, and answers it. */
+export async function until<T>(what: () => T | Promise<T>): Promise<NonNullable<T>> {
+  let seen: T | undefined
+  const look = async () => {
+    seen = await what()
+    return Boolean(seen)
+  }
+  await expect.poll(look, { timeout: 60_000, interval: 100 }).toBe(true)
+  return seen as NonNullable<T>
+}
+
+/** Whom the page's browser is to the server; nothing while it is nobody. */
+export async function identityOf(page: Evaluating): Promise<Identity | undefined> {
+  const stored = (await page.evaluate('Object.entries(localStorage)')) as [string, string][]
+  const found = stored.find(([name]) => name.startsWith('lethe.pk_'))
+  if (!found) return undefined
+  const { browserId, sessionId } = JSON.parse(found[1])
+  return { browserId, sessionId }
+}
+
+/** The events of a session, as the API has them; none where there is no such session. */
+export async function eventsOf(lethe: Lethe, sessionId: string, tab?: string): Promise<Event[]> {
+  const query = tab === undefined ? '' : `?tab=${tab}`
+  const answer = await fetch(`${lethe.url}/v1/sessions/${sessionId}/events${query}`, {
+    headers: { authorization: `Bearer ${lethe.secretKey}` },
+  })
+  const text = await answer.text()
+  if (answer.status === 404) return []
+  expect(answer.status).toBe(200)
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+}
+
+export const isSnapshot = (event: Event) => event.type === 2
+
+/** The changes of the page that brought this text; a snapshot that shows it is none. */
+export const changesWith = (events: Event[], text: string) =>
+  events.filter((event) => event.type === 3 && JSON.stringify(event.data).includes(`"${text}"`))
+
+/** Waits until the page is recorded from its beginning, and answers as whom. */
+export async function untilRecorded(lethe: Lethe, page: Evaluating): Promise<Identity> {
+  return until(async () => {
+    const identity = await identityOf(page)
+    if (!identity) return undefined
+    const events = await eventsOf(lethe, identity.sessionId)
+    return events.some(isSnapshot) ? identity : undefined
+  })
+}
+
+/** Waits until a text that came into the page stands in the recording of this session. */
+export const untilStored = (lethe: Lethe, sessionId: string, text: string) =>
+  until(async () => changesWith(await eventsOf(lethe, sessionId), text).length)
+
+/** Puts a text into the page's first paragraph, as a node of its own. */
+export const say = (page: Page, text: string) =>
+  page.evaluate(`document.querySelector('p').append(${JSON.stringify(text)})`)
+
+/** What the page's own code calls. */
+export const call = (page: Page, words: string) => page.evaluate(`void lethe.${words}`)
+
+export const sessionsOf = async (lethe: Lethe, externalId: string) =>
+  (await lethe.api('GET', `/v1/persons/${externalId}/sessions`)).json.sessions
+
+/** Plays events to their end in a page of this browser; answers an expression of its `document`. */
+export async function replay(
+  visitor: BrowserContext,
+  events: Event[],
+  question: string,
+): Promise<unknown> {
+  const rrweb = join(createRequire(import.meta.url).resolve('rrweb'), '../rrweb.umd.min.cjs')
+  const player = await visitor.newPage()
+  await player.addScriptTag({ content: await readFile(rrweb, 'utf8') })
+  const shown = await player.evaluate(
+    ([recorded, asked]) => {
+      // biome-ignore lint/suspicious/noExplicitAny: the player as a global
+      const replayer = new (globalThis as any).rrweb.Replayer(recorded, { mouseTail: false })
+      replayer.pause(recorded.at(-1).timestamp - recorded[0].timestamp + 1)
+      return new Function('document', `return ${asked}`)(replayer.iframe.contentDocument)
+    },
+    [events, question] as const,
+  )
+  await player.close()
+  return shown
+}
