@@ -1,4 +1,6 @@
 import { existsSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { type Driven, type Driver, firefox, reasonToSkip, webkit } from './drivers.ts'
@@ -8,6 +10,7 @@ import {
   eventsOf,
   identityOf,
   isSnapshot,
+  keyFor,
   recordedPage,
   sessionsOf,
   until,
@@ -72,18 +75,49 @@ function smokeIn(driver: Driver): void {
       expect([existsSync(blobs), existsSync(join(blobs, old.browserId))]).toEqual([true, false])
     })
 
-    test('a page of another origin delivers its last moments when it goes', async ({
+    test('a page that hides its origin delivers its last moments, with a key held to that origin', async ({
       lethe,
       site,
       window,
     }) => {
-      site.set('/', await recordedPage(lethe, '<p>hello</p>'))
+      // Held to that origin, which these browsers hide in a beacon where the page asks for it.
+      const relay = await startRelay(lethe.url)
+      const key = keyFor(lethe.dataDir, site.url)
+      const html = (await recordedPage({ ...lethe, url: relay.url }, '<p>hello</p>')).replaceAll(
+        lethe.publicKey,
+        key,
+      )
+      site.set('/', html, { 'referrer-policy': 'no-referrer' })
       await window.open(`${site.url}/`)
       const { sessionId } = await untilRecorded(lethe, window)
       await window.evaluate("document.querySelector('p').append('LAST')")
       await window.open('about:blank')
       await until(async () => changesWith(await eventsOf(lethe, sessionId), 'LAST').length)
       expect(changesWith(await eventsOf(lethe, sessionId), 'LAST')).toHaveLength(1)
+      expect(relay.origins).toContain('null')
+      await relay.stop()
     })
   })
+}
+
+/** Passes requests on, and keeps where they say they come from, which no driver tells. */
+async function startRelay(url: string) {
+  const origins: (string | undefined)[] = []
+  const server = createServer((from, back) => {
+    if (from.url?.startsWith('/ingest/')) origins.push(from.headers.origin)
+    const on = request(url + from.url, { method: from.method, headers: from.headers }, (answer) => {
+      back.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(back)
+    })
+    from.pipe(on)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origins,
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
@@ -165,4 +166,23 @@ export async function replay(
   )
   await player.close()
   return shown
+}
+
+/** A public key that works on one origin alone, made as an operator does it. */
+export function keyFor(dataDir: string, origin: string): string {
+  const made = keysCommand(dataDir, ['create', '--kind', 'public', '--name', 'held', '--json'])
+  const { key, text } = JSON.parse(made)
+  keysCommand(dataDir, ['origins', key.id, origin])
+  return text
+}
+
+function keysCommand(dataDir: string, words: string[]): string {
+  const command = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [command, 'keys', ...words, '--project', '1'],
+    { env: { ...process.env, DATA_DIR: dataDir }, encoding: 'utf8' },
+  )
+  expect(status, stderr).toBe(0)
+  return stdout
 }
