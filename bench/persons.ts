@@ -104,7 +104,8 @@ const reads = await inTurns(
   {
     floorGet: () => load(get(floor.found), 32, seconds),
     get: () => load(get(service.found), 32, seconds),
-    unchanged: () => load(post('{"plan":null}', `"user-" .. math.random(${persons})`), 32, seconds),
+    unchanged: () =>
+      load(post('{"absent":null}', `"user-" .. math.random(${persons})`), 32, seconds),
     floorList: () => load(list(floor.found), 16, seconds),
     list: () => load(list(service.found), 16, seconds),
   },

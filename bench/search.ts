@@ -13,7 +13,8 @@ import { openEmbedded } from '../packages/server/src/embedded/embedded.ts'
 import { migrate } from '../packages/server/src/migrate.ts'
 import { searchPersons } from '../packages/server/src/persons/search.ts'
 import { indexSearchTail } from '../packages/server/src/persons/search-index.ts'
-import { listPersons, writePerson } from '../packages/server/src/persons/store.ts'
+import { listPersons } from '../packages/server/src/persons/store.ts'
+import { personWriter } from '../packages/server/src/persons/writer.ts'
 import { connect, connectOne, type Db, type DbAddress } from '../packages/server/src/sql.ts'
 import { domains, firstNames, loadPersons, syllables, textsOf } from './search-data.ts'
 
@@ -198,6 +199,7 @@ let created = Date.now()
 
 /** Creates persons from 32 clients for some seconds; answers how many a second. */
 async function creates(db: Db, project: number): Promise<number> {
+  const write = personWriter(db.sql)
   let count = 0
   const took = await secondsOf(async () => {
     const end = performance.now() + seconds * 1_000
@@ -206,7 +208,8 @@ async function creates(db: Db, project: number): Promise<number> {
         const n = created++
         const name = `${pick(firstNames, n)} ${pick(syllables, n)}son`
         const properties = { name, email: `person.${n}@${pick(domains, n)}`, plan: 'pro' }
-        await writePerson(db.write, project, `created_${n}`, properties, true)
+        const externalId = `created_${n}`
+        await write({ projectId: project, externalId, properties, createMissing: true }, 100)
         count += 1
       }
     }

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { invalid } from './api-error.ts'
 
 /** Makes and reads the cursors of lists: opaque, and good only for the list they came from. */
@@ -12,11 +12,11 @@ export interface Cursors {
 const macBytes = 16
 
 export function cursorsSignedWith(key: Buffer): Cursors {
+  const secret = key.toString('base64')
+  // SHA-3 takes its key in front, unlike SHA-2, which needs HMAC; and a HMAC object for each page
+  // costs the garbage collector more than the page.
   const macOf = (list: readonly unknown[], position: string) =>
-    createHmac('sha256', key)
-      .update(JSON.stringify([...list, position]))
-      .digest()
-      .subarray(0, macBytes)
+    hash('sha3-256', secret + JSON.stringify([...list, position]), 'buffer').subarray(0, macBytes)
   return {
     encode: (list, position) =>
       Buffer.concat([macOf(list, position), Buffer.from(position)]).toString('base64url'),

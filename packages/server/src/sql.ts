@@ -21,11 +21,6 @@ export interface Db {
    * holds up all that were sent after it, and no transaction can run here.
    */
   short: Sql
-  /**
-   * The same for single statements that write: several connections, as each statement waits until
-   * its commit is on the disk, and commits that wait together are written together.
-   */
-  write: Sql
   /** Runs `work` in a transaction; after a deadlock or serialisation failure again, three times at most. */
   begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
   end(): Promise<void>
@@ -40,8 +35,6 @@ export interface DbOptions {
   /** A postgres:// URL, or its pieces; `host` may be the folder of a unix socket. */
   connection: string | DbAddress
   poolSize?: number
-  /** Pipelined connections for `write`. */
-  writeConnections?: number
   /** The longest a statement of the pool may take. */
   statementSeconds?: number
 }
@@ -55,7 +48,7 @@ export interface DbAddress {
 }
 
 export function connect(options: DbOptions): Db {
-  const { poolSize = 8, writeConnections = 8, statementSeconds = 5 } = options
+  const { poolSize = 8, statementSeconds = 5 } = options
   const config = clientConfig(options.connection, statementSeconds)
   const pool = new pg.Pool({ ...config, max: poolSize, idleTimeoutMillis: 60_000 })
   // An idle connection that breaks says so with an event that ends the process if nobody listens.
@@ -64,15 +57,13 @@ export function connect(options: DbOptions): Db {
   // The same between two statements of a transaction, when the pool does not listen; the next one
   // reports the fault.
   pool.on('connect', (client) => client.on('error', () => {}))
-  const short = pipelined({ ...config, pipeline: true }, 1)
-  const write = pipelined({ ...config, pipeline: true }, writeConnections)
+  const short = pipelined(config)
   return {
     sql: sqlOver((query) => onPool(pool, (client) => client.query(query))),
     short: sqlOver(short.query),
-    write: sqlOver(write.query),
     begin: (work) => transaction(pool, work),
     async end() {
-      await Promise.all([pool.end(), short.end(), write.end()])
+      await Promise.all([pool.end(), short.end()])
     },
   }
 }
@@ -157,8 +148,8 @@ export function fragment(strings: TemplateStringsArray, ...values: unknown[]): F
 }
 
 function sqlOver(run: (query: NamedQuery) => Promise<{ rows: unknown[] }>): Sql {
-  return async <Row extends object>(strings: TemplateStringsArray, ...values: unknown[]) =>
-    (await run(queryOf(strings, values))).rows as Row[]
+  return <Row extends object>(strings: TemplateStringsArray, ...values: unknown[]) =>
+    run(queryOf(strings, values)).then(({ rows }) => rows as Row[])
 }
 
 async function onPool<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
@@ -200,40 +191,35 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Pro
   }
 }
 
-/** Connections that are made when first needed, and anew after they broke. */
-function pipelined(config: pg.ClientConfig, size: number) {
-  const connections: (Promise<pg.Client> | undefined)[] = new Array(size)
-  /** How many statements each connection has been sent and not answered. */
-  const waiting: number[] = new Array(size).fill(0)
+/** A connection that is made when first needed, and anew after it broke. */
+function pipelined(config: pg.ClientConfig) {
+  let connection: Promise<pg.Client> | undefined
+  /** The same, connected, so that a statement need not wait for a promise to say so. */
+  let ready: pg.Client | undefined
 
-  function connection(slot: number): Promise<pg.Client> {
-    const known = connections[slot]
-    if (known) return known
-    const client = new pg.Client(config)
-    const connecting = client.connect().then(() => client)
+  function connect(): Promise<pg.Client> {
+    const client = new pg.Client({ ...config, pipeline: true })
+    const connecting = client.connect().then(() => {
+      if (connection === connecting) ready = client
+      return client
+    })
     const forget = () => {
-      if (connections[slot] === connecting) connections[slot] = undefined
+      if (connection === connecting) connection = ready = undefined
     }
     client.on('error', forget)
     client.on('end', forget)
     connecting.catch(forget)
-    connections[slot] = connecting
     return connecting
   }
 
   return {
-    async query(query: NamedQuery) {
-      const slot = waiting.indexOf(Math.min(...waiting))
-      waiting[slot] = (waiting[slot] as number) + 1
-      try {
-        return await (await reached(connection(slot))).query(query)
-      } finally {
-        waiting[slot] = (waiting[slot] as number) - 1
-      }
+    query(query: NamedQuery): Promise<{ rows: unknown[] }> {
+      if (ready) return ready.query(query)
+      connection ??= connect()
+      return reached(connection).then((client) => client.query(query))
     },
     async end() {
-      const open = connections.filter((client) => client !== undefined)
-      await Promise.allSettled(open.map(async (client) => (await client).end()))
+      await connection?.then((client) => client.end()).catch(() => {})
     },
   }
 }

@@ -66,7 +66,6 @@ export function overDb(db: Db, intercept: Intercept): Db {
   return {
     sql: overSql(db.sql, intercept),
     short: overSql(db.short, intercept),
-    write: overSql(db.write, intercept),
     begin: (work) =>
       intercept(() => db.begin((tx) => work(overSql(tx, intercept))), 'commit') as never,
     end: () => db.end(),

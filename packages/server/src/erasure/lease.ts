@@ -131,7 +131,6 @@ function guard(effects: Effects, guard: Guard): Required<Effects> {
       ...db,
       sql: guardSql(db.sql, guard),
       short: guardSql(db.short, guard),
-      write: guardSql(db.write, guard),
       async begin(work) {
         guard.check()
         return db.begin((tx) => work(guardSql(tx, guard)))

@@ -36,7 +36,7 @@ export async function requestDeletion(db: Db, request: DeletionRequest): Promise
     await retireBrowsersOf(tx, projectId, personId)
     return job
   })
-  notifyWorkers(db.write)
+  notifyWorkers(db.sql)
   return job
 }
 

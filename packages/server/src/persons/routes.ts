@@ -5,10 +5,9 @@ import {
   deletePerson,
   getPerson,
   listPersons,
-  type Properties,
   updatePerson,
 } from '@lethe/contract/person.ts'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { invalid } from '../api-error.ts'
 import type { Cursors } from '../cursor.ts'
 import { requestDeletion } from '../erasure/request.ts'
@@ -16,12 +15,10 @@ import { isStorable } from '../json-body.ts'
 import type { Db } from '../sql.ts'
 import { personNotFound, refuseUnlessWritten } from './refusals.ts'
 import { searchPersons } from './search.ts'
-import { findPerson, listPersons as listRows, type PersonRow, writePerson } from './store.ts'
+import { findPerson, listPersons as listRows, type PersonRow, type PersonWrite } from './store.ts'
+import { personWriter } from './writer.ts'
 
 const externalIdMaximum = 200
-
-/** A body above this takes the database long enough to hold up what shares its connection. */
-const shortBodyBytes = 16_384
 
 /** A page above this is sent in parts, so that writing it out never holds up other requests. */
 const wholePageCharacters = 262_144
@@ -30,45 +27,42 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
   app,
   { db, cursors },
 ) => {
-  async function write(
-    projectId: number,
-    externalId: string,
-    properties: Properties,
-    options: { createMissing: boolean; bodyBytes: number },
-  ) {
-    const sql = options.bodyBytes > shortBodyBytes ? db.sql : db.write
-    const written = await writePerson(sql, projectId, externalId, properties, options.createMissing)
+  const writePerson = personWriter(db.sql)
+
+  async function write(writing: PersonWrite, { headers }: FastifyRequest) {
+    const bodyBytes = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
+    const written = await writePerson(writing, bodyBytes)
     refuseUnlessWritten(written.outcome)
     return written
   }
 
   // An empty id is nobody's, whatever else is wrong with the request.
-  app.addHook('preValidation', async ({ params }) => {
-    if ((params as { externalId?: string }).externalId === '') throw personNotFound()
+  app.addHook('preValidation', ({ params }, _reply, done) => {
+    done((params as { externalId?: string }).externalId === '' ? personNotFound() : undefined)
   })
 
   app.route({
     ...createPerson,
-    handler: async ({ projectId, body, headers }, reply) => {
-      const { outcome, person } = await write(projectId, body.externalId, body.properties ?? {}, {
-        createMissing: true,
-        bodyBytes: Number(headers['content-length'] ?? Number.POSITIVE_INFINITY),
-      })
+    handler: async (request, reply) => {
+      const { externalId, properties = {} } = request.body
+      const { projectId } = request
+      const writing = { projectId, externalId, properties, createMissing: true }
+      const { outcome, person } = await write(writing, request)
       return sendJson(reply.code(outcome === 'created' ? 201 : 200), personReply(person))
     },
   })
 
   app.route({
     ...updatePerson,
-    handler: async ({ projectId, params, body, headers }, reply) => {
+    handler: async (request, reply) => {
+      const { projectId, params, body } = request
       const externalId = externalIdOf(params)
       if (body.externalId !== undefined && body.externalId !== externalId) {
         throw invalid('/body/externalId', 'differs from the one in the path')
       }
-      const { person } = await write(projectId, externalId, body.properties, {
-        createMissing: false,
-        bodyBytes: Number(headers['content-length'] ?? Number.POSITIVE_INFINITY),
-      })
+      const { properties } = body
+      const writing = { projectId, externalId, properties, createMissing: false }
+      const { person } = await write(writing, request)
       return sendJson(reply, personReply(person))
     },
   })

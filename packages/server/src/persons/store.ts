@@ -1,6 +1,6 @@
 import type { Properties } from '@lethe/contract/person.ts'
 import { jsonOf } from '../json-body.ts'
-import type { Sql } from '../sql.ts'
+import { raw, type Sql } from '../sql.ts'
 import { fold } from './fold.ts'
 
 /** A person as the API shows it. `properties` is JSON text, spliced into answers and never parsed. */
@@ -22,28 +22,61 @@ export type WriteOutcome =
   | 'too_many_keys'
   | 'too_large'
 
+export interface PersonWrite {
+  projectId: number
+  externalId: string
+  properties: Properties
+  /** Whether a person that is not there is created. */
+  createMissing: boolean
+}
+
+export interface PersonWritten {
+  outcome: WriteOutcome
+  /** There with the outcomes created, updated and unchanged. */
+  person: Omit<PersonRow, 'id'>
+}
+
 /**
- * Merges properties into a person, creating it first where `createMissing` says so; one statement
- * that decides every race (person_write in the migrations). The person is there with the outcomes
- * created, updated and unchanged.
+ * Merges properties into persons, one after the other; one statement that decides every race
+ * (person_write in the migrations). The answers are in the order of the writes.
  */
+export async function writePersons(sql: Sql, writes: PersonWrite[]): Promise<PersonWritten[]> {
+  const rows = await sql<{ outcome: WriteOutcome } & Omit<PersonRow, 'id'>>`
+    select outcome, written.external_id as "externalId", written.properties,
+      created_at as "createdAt", updated_at as "updatedAt"
+    from rows from (jsonb_to_recordset(${`[${writes.map(writeJson).join()}]`}) as (
+        project integer, id text, "set" jsonb, removed text[],
+        folded text, name text, email text, creates boolean
+      )) with ordinality as one(project, id, "set", removed, folded, name, email, creates, place)
+    cross join lateral person_write(
+      project, id, "set", removed, folded, name, email, creates) as written
+    order by place`
+  return rows.map(({ outcome, ...person }) => ({ outcome, person }))
+}
+
 export async function writePerson(
   sql: Sql,
   projectId: number,
   externalId: string,
   properties: Properties,
   createMissing: boolean,
-): Promise<{ outcome: WriteOutcome; person: Omit<PersonRow, 'id'> }> {
+): Promise<PersonWritten> {
+  const [written] = await writePersons(sql, [{ projectId, externalId, properties, createMissing }])
+  return written as PersonWritten
+}
+
+function writeJson({ projectId, externalId, properties, createMissing }: PersonWrite): string {
   const { set, removed } = splitProperties(properties)
-  const [row] = await sql<{ outcome: WriteOutcome } & Omit<PersonRow, 'id'>>`
-    select outcome, external_id as "externalId", properties,
-      created_at as "createdAt", updated_at as "updatedAt"
-    from person_write(
-      ${projectId}, ${externalId}, ${set}, ${removed},
-      ${fold(externalId)}, ${foldedField(properties, 'name')}, ${foldedField(properties, 'email')},
-      ${createMissing})`
-  const { outcome, ...person } = row as NonNullable<typeof row>
-  return { outcome, person }
+  const rest = {
+    project: projectId,
+    id: externalId,
+    removed,
+    folded: fold(externalId),
+    name: foldedField(properties, 'name'),
+    email: foldedField(properties, 'email'),
+    creates: createMissing,
+  }
+  return `{"set":${set},${JSON.stringify(rest).slice(1)}`
 }
 
 /** null means "remove this key"; jsonb has no such merge, so the two kinds travel apart. */
@@ -90,5 +123,6 @@ export function listPersons(
     from persons
     where project_id = ${projectId} and id < coalesce(${beforeId}::bigint, 9223372036854775807)
     order by id desc
-    limit ${limit}`
+    -- In the text, as the planner would plan anew each time for a limit it is only told later.
+    limit ${raw(String(limit))}`
 }

@@ -18,17 +18,14 @@ interface TrustedKey {
   until: number
 }
 
-export type FindKey = (text: string) => Promise<TrustedKey | undefined>
+/** Answers at once for a key that worked a moment ago, as most requests have one. */
+export type FindKey = (text: string) => TrustedKey | Promise<TrustedKey | undefined> | undefined
 
 /** Looks keys up and remembers those that work for a few seconds; what does not work is never remembered. */
 export function keyFinder(sql: Sql): FindKey {
   const trusted = new Map<string, TrustedKey>()
-  return async (text) => {
-    if (kindOfKeyText(text) === undefined) return undefined
-    const hash = hashOfKeyText(text)
-    const known = trusted.get(hash)
+  async function lookUp(hash: string): Promise<TrustedKey | undefined> {
     const now = performance.now()
-    if (known && known.until > now) return known
     const found = await findWorkingKey(sql, hash)
     if (!found) {
       trusted.delete(hash)
@@ -41,13 +38,17 @@ export function keyFinder(sql: Sql): FindKey {
     trusted.set(hash, key)
     return key
   }
+  return (text) => {
+    const hash = hashOfKeyText(text)
+    const known = trusted.get(hash)
+    if (known && known.until > performance.now()) return known
+    return kindOfKeyText(text) === undefined ? undefined : lookUp(hash)
+  }
 }
 
 /** Says whose request it is, before anything else of it is looked at: `projectId` and `keyId`. */
 export function secretKeyAuthentication(findKey: FindKey, rateLimit: RateLimit | undefined) {
-  return async (request: FastifyRequest): Promise<Record<string, string>> => {
-    const text = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-    const key = text === undefined ? undefined : await findKey(text)
+  function admit(request: FastifyRequest, key: TrustedKey | undefined): Record<string, string> {
     if (!key) {
       throw new ApiError('unauthorized', 'Send a working secret key: Authorization: Bearer sk_….', {
         headers: { 'www-authenticate': 'Bearer' },
@@ -59,5 +60,10 @@ export function secretKeyAuthentication(findKey: FindKey, rateLimit: RateLimit |
     request.projectId = key.projectId
     request.keyId = key.id
     return rateLimit?.(key.id) ?? {}
+  }
+  return (request: FastifyRequest): Record<string, string> | Promise<Record<string, string>> => {
+    const text = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
+    const key = text === undefined ? undefined : findKey(text)
+    return key instanceof Promise ? key.then((found) => admit(request, found)) : admit(request, key)
   }
 }
