@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { test as base, expect } from 'vitest'
+import { afterEach, test as base, expect } from 'vitest'
 
 const root = join(import.meta.dirname, '..')
 
@@ -23,8 +23,10 @@ export interface Lethe {
 // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
 type Json = any
 
-/** What every page of these tests asked for; none of it may lie outside of the service. */
-const outside: string[] = []
+/** What went wrong in a page without anybody seeing it: requests to elsewhere, errors, violations. */
+const unseen: string[] = []
+
+afterEach(() => expect(unseen.splice(0), 'requests to elsewhere, and errors in pages').toEqual([]))
 
 export const test = base.extend<{
   lethe: Lethe
@@ -58,7 +60,6 @@ export const test = base.extend<{
       const page = await (await newWindow(browser, lethe)).newPage()
       await setUp(page, lethe)
       await use(page)
-      expect(outside, 'requests to elsewhere').toEqual([])
     },
     { scope: 'file' },
   ],
@@ -93,11 +94,16 @@ export async function newWindow(
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   context.on('request', (request) => {
     const url = request.url()
-    if (!url.startsWith(`${lethe.url}/`) && !/^(?:data|blob|about):/.test(url)) outside.push(url)
+    if (!url.startsWith(`${lethe.url}/`) && !/^(?:data|blob|about):/.test(url)) unseen.push(url)
   })
-  context.on('weberror', (error) => outside.push(`an error in a page: ${error.error().message}`))
+  context.on('weberror', (error) => unseen.push(`an error in a page: ${error.error().message}`))
   context.on('console', (message) => {
-    if (/Content Security Policy|Refused to/.test(message.text())) outside.push(message.text())
+    const text = message.text()
+    // An answer of 4xx is no error of a page's: some tests ask for what is not there.
+    const isWrong = message.type() === 'error' && !text.startsWith('Failed to load resource')
+    if (isWrong || /Content Security Policy|Refused to/.test(text)) {
+      unseen.push(`${new URL(message.page()?.url() ?? lethe.url).pathname}: ${text}`)
+    }
   })
   return context
 }

@@ -7,6 +7,7 @@ import { makeQueryClient } from './api/queries.ts'
 import { startHints } from './design/hint.ts'
 import { Toasts } from './design/toast.tsx'
 import { makeRouter } from './router.tsx'
+import { startFocusKeeping } from './shell/focus.ts'
 import './styles.css'
 
 const queryClient = makeQueryClient(async () => {
@@ -18,6 +19,7 @@ const queryClient = makeQueryClient(async () => {
 const router = makeRouter(queryClient)
 
 startHints()
+startFocusKeeping(router)
 // Asked for before anything else: every page waits for it.
 void queryClient.prefetchQuery(meQuery)
 createRoot(document.getElementById('root') as HTMLElement).render(

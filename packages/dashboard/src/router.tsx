@@ -111,6 +111,7 @@ const project = createRoute({
   getParentRoute: () => signedIn,
   path: '/projects/$projectId',
   component: Shell,
+  notFoundComponent: () => <NotFound />,
 })
 
 const projectHome = createRoute({

@@ -1,7 +1,12 @@
 /* What stands in an address is anybody's text: each part is taken or left out, never believed. */
 
+/** At most `maximum` characters, of which an emoji is one as for the server. */
 export function textOf(value: unknown, maximum = 200): string | undefined {
-  return typeof value === 'string' && value !== '' ? value.slice(0, maximum) : undefined
+  return typeof value === 'string' && value !== ''
+    ? Array.from(value.slice(0, maximum * 2))
+        .slice(0, maximum)
+        .join('')
+    : undefined
 }
 
 export function oneOf<T extends string>(value: unknown, ...known: T[]): T | undefined {

@@ -9,6 +9,7 @@ import { CopyButton } from '../design/copy.tsx'
 import { Dialog, DialogActions } from '../design/dialog.tsx'
 import { RadioCard, TextField } from '../design/field.tsx'
 import { Icon } from '../design/icon.tsx'
+import { ExternalId, nameOf, shownId } from '../design/name.tsx'
 import { bytesText, counted } from '../design/number.ts'
 import { ErrorLine } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
@@ -40,7 +41,11 @@ export function DeleteDialog({
       title={
         persons.length > 1
           ? `Delete ${counted(persons.length, 'person', 'persons')}?`
-          : `Delete ${first?.name ?? first?.email ?? first?.externalId}?`
+          : first && (
+              <>
+                Delete <bdi>{nameOf(first)}</bdi>?
+              </>
+            )
       }
     >
       {first && (
@@ -78,7 +83,7 @@ function DeleteForm({
     onClose()
   })
   const isOne = persons.length === 1
-  const phrase = isOne ? first.externalId : `delete ${persons.length} persons`
+  const phrase = phraseOf(persons, first)
   const isConfirmed = typed === phrase
   return (
     <form
@@ -117,8 +122,9 @@ function DeleteForm({
           : whatever the pages showed.
         </RadioCard>
       </fieldset>
+      {!isOne && <WhoGoes persons={persons} />}
       <Note>
-        The person comes back if your application calls{' '}
+        {isOne ? 'The person comes' : 'A person comes'} back if your application calls{' '}
         <code className="font-mono text-xs">identify()</code> again.
       </Note>
       <TextField
@@ -129,7 +135,9 @@ function DeleteForm({
               {phrase}
             </code>{' '}
             to confirm
-            {isOne && <CopyButton text={phrase} label="Copy the externalId" />}
+            {phrase === first.externalId && (
+              <CopyButton text={phrase} label="Copy the externalId" />
+            )}
           </>
         }
         value={typed}
@@ -149,7 +157,7 @@ function DeleteForm({
           disabledReason={
             isConfirmed
               ? undefined
-              : `Type the ${isOne ? 'externalId' : 'words above'} to confirm first.`
+              : `Type the ${phrase === first.externalId ? 'externalId' : 'words above'} to confirm first.`
           }
         >
           {buttonText(persons.length, preview.data, keepRecordings)}
@@ -157,6 +165,12 @@ function DeleteForm({
       </DialogActions>
     </form>
   )
+}
+
+/** The externalId, where it is one that a field can take; else words that can be typed. */
+function phraseOf(persons: Deletable[], { externalId }: Deletable): string {
+  if (persons.length > 1) return `delete ${persons.length} persons`
+  return shownId(externalId) === externalId ? externalId : 'delete this person'
 }
 
 function usePreview(persons: Deletable[]) {
@@ -228,6 +242,32 @@ function useRequest(persons: Deletable[], keepRecordings: boolean, onDone: () =>
       onDone()
     },
   })
+}
+
+/** Who was chosen, for a last look. */
+function WhoGoes({ persons }: { persons: Deletable[] }) {
+  return (
+    <section
+      aria-label="Chosen persons"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard has to reach it
+      tabIndex={0}
+      className="max-h-32 overflow-y-auto rounded-lg border border-line"
+    >
+      <ul className="divide-y divide-line text-sm">
+        {persons.map((person) => (
+          <li key={person.id} className="flex items-baseline gap-3 px-3 py-1.5">
+            <span className="min-w-0 flex-1 truncate font-medium">
+              <bdi>{nameOf(person)}</bdi>
+            </span>
+            <ExternalId
+              id={person.externalId}
+              className="max-w-[50%] truncate text-xs! whitespace-pre text-muted"
+            />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
 }
 
 function WhatGoes({ preview, isOne }: { preview: Preview | undefined; isOne: boolean }) {

@@ -5,6 +5,7 @@ import { pathOf } from '../api/call.ts'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
 import { Button, DownloadLink, LinkButton } from '../design/button.tsx'
+import { ExternalId } from '../design/name.tsx'
 import { count, counted } from '../design/number.ts'
 import { PageHead } from '../design/page.tsx'
 import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
@@ -166,14 +167,14 @@ const DeletionRow = memo(function DeletionRow({
   const endedAt = job.completedAt ?? failedAt
   return (
     <Row>
-      <Cell className="w-[40%] max-w-0 md:w-[26%]">
+      <Cell className="w-[40%] max-w-0 md:w-[30%] xl:w-[22%]">
         <Link
           from={from}
           search={{ ...search, job: job.id }}
           resetScroll={false}
-          className="block truncate rounded-sm font-mono text-sm font-medium whitespace-pre -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
+          className="block truncate rounded-sm font-medium -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
         >
-          {job.externalId}
+          <ExternalId id={job.externalId} className="whitespace-pre" />
         </Link>
       </Cell>
       <Cell>
@@ -182,7 +183,7 @@ const DeletionRow = memo(function DeletionRow({
       <Cell from="md">
         <Scope keepRecordings={job.keepRecordings} />
       </Cell>
-      <Cell from="xl" className="max-w-0 w-[18%] truncate">
+      <Cell from="xl" className="max-w-0 w-[26%] truncate">
         <Requester by={requestedBy} />
       </Cell>
       <Cell from="sm" className="text-muted">

@@ -8,6 +8,7 @@ import { liveMilliseconds, reading } from '../api/queries.ts'
 import { Button, LinkButton } from '../design/button.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Drawer } from '../design/dialog.tsx'
+import { ExternalId } from '../design/name.tsx'
 import { Fact, Facts } from '../design/page.tsx'
 import { ErrorPanel, Skeletons } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
@@ -37,9 +38,14 @@ export function DeletionDrawer({
       isOpen={jobId !== undefined}
       onClose={onClose}
       title={
-        <span className="font-mono text-base whitespace-pre-wrap">
-          {data?.deletion.job.externalId ?? 'Deletion'}
-        </span>
+        data ? (
+          <ExternalId
+            id={data.deletion.job.externalId}
+            className="text-base! break-all whitespace-pre-wrap"
+          />
+        ) : (
+          'Deletion'
+        )
       }
       description={
         data && (

@@ -12,7 +12,7 @@ export function DeletionFilters({ search }: { search: DeletionsSearch }) {
     void navigate({ search: Object.fromEntries(next) as DeletionsSearch, resetScroll: false })
   }
   return (
-    <div className="mb-3 flex flex-wrap items-end gap-x-3 gap-y-2.5">
+    <div className="mb-3 flex flex-wrap items-end gap-x-3 gap-y-2.5 max-sm:grid max-sm:grid-cols-2">
       <Labelled label="State">
         {(id) => (
           <Select
@@ -43,7 +43,6 @@ export function DeletionFilters({ search }: { search: DeletionsSearch }) {
       <Labelled label="externalId, exactly">
         {(id) => (
           <IdField
-            key={search.externalId ?? ''}
             id={id}
             initial={search.externalId ?? ''}
             onChange={(externalId) => set({ externalId })}
@@ -77,7 +76,7 @@ export function Days({
           <input
             id={id}
             type="date"
-            className="field w-38"
+            className="field w-38 max-sm:w-full"
             value={from ?? ''}
             onChange={(event) => onChange({ from: event.target.value })}
           />
@@ -88,7 +87,7 @@ export function Days({
           <input
             id={id}
             type="date"
-            className="field w-38"
+            className="field w-38 max-sm:w-full"
             value={to ?? ''}
             onChange={(event) => onChange({ to: event.target.value })}
           />
@@ -136,8 +135,9 @@ function IdField({
     >
       <input
         id={id}
-        className="field w-56 font-mono text-sm"
-        maxLength={200}
+        className="field w-56 font-mono text-sm max-sm:w-full"
+        // Characters of two units count twice here and once for the server.
+        maxLength={400}
         autoComplete="off"
         spellCheck={false}
         value={text}

@@ -194,9 +194,9 @@ export function RemovedFigures({ deletion }: { deletion: Deletion }) {
     ['Browsers', count(browsers)],
   ] as const
   return (
-    <dl className="grid grid-cols-[repeat(auto-fit,minmax(5rem,1fr))] gap-px overflow-hidden rounded-lg border border-line bg-line">
+    <dl className="flex flex-wrap gap-px overflow-hidden rounded-lg border border-line bg-line">
       {figures.map(([name, figure]) => (
-        <div key={name} className="bg-raised px-3 py-2">
+        <div key={name} className="flex-1 basis-20 bg-raised px-3 py-2">
           <dt className="text-xs text-muted">{name}</dt>
           <dd className="text-base font-medium tabular">{figure}</dd>
         </div>

@@ -1,6 +1,6 @@
 import { CSPProvider } from '@base-ui/react/csp-provider'
 import { Menu as Base } from '@base-ui/react/menu'
-import type { ReactElement, ReactNode } from 'react'
+import { type ReactElement, type ReactNode, useRef } from 'react'
 import { Icon, type IconName } from './icon.tsx'
 
 /** Opens at once: it is only built when somebody wants it. */
@@ -15,13 +15,18 @@ export function OpenMenu({
   align?: 'start' | 'end'
   side?: 'top' | 'bottom'
 }) {
+  const button = useRef<HTMLButtonElement>(null)
   return (
     <CSPProvider disableStyleElements>
       <Base.Root modal={false} defaultOpen>
-        <Base.Trigger render={trigger} />
+        <Base.Trigger ref={button} render={trigger} />
         <Base.Portal>
           <Base.Positioner sideOffset={6} align={align} side={side} className="z-50">
-            <Base.Popup className="max-h-[70dvh] min-w-52 overflow-y-auto rounded-lg border border-line bg-raised p-1 shadow-high outline-none">
+            {/* It was opened from the plain button that stood here before. */}
+            <Base.Popup
+              finalFocus={button}
+              className="max-h-[70dvh] min-w-52 overflow-y-auto rounded-lg border border-line bg-raised p-1 shadow-high outline-none"
+            >
               {children}
             </Base.Popup>
           </Base.Positioner>

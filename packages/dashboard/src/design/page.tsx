@@ -1,5 +1,5 @@
-import { Link, type LinkComponentProps } from '@tanstack/react-router'
-import { type ReactNode, useEffect } from 'react'
+import { Link, type LinkComponentProps, useLocation } from '@tanstack/react-router'
+import { type ReactNode, useEffect, useRef } from 'react'
 
 /** The head of a page: its name is the window's title too. */
 export function PageHead({
@@ -34,8 +34,16 @@ export function useTitle(text: string): void {
 
 /** Tabs that are addresses: back and reload keep the place. */
 export function LinkTabs({ label, children }: { label: string; children: ReactNode }) {
+  const nav = useRef<HTMLElement>(null)
+  const { pathname } = useLocation()
+  // Where it is too narrow for all of them, the one that is open is in sight.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another tab
+  useEffect(() => {
+    const tab = nav.current?.querySelector<HTMLElement>('[aria-current]')
+    if (tab) nav.current?.scrollTo({ left: tab.offsetLeft - tab.offsetWidth })
+  }, [pathname])
   return (
-    <nav aria-label={label} className="-mb-px flex gap-1 overflow-x-auto px-1">
+    <nav ref={nav} aria-label={label} className="relative -mb-px flex gap-1 overflow-x-auto px-1">
       {children}
     </nav>
   )

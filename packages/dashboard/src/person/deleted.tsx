@@ -5,6 +5,7 @@ import { ReceiptPanel } from '../deletions/receipt-panel.tsx'
 import { LinkButton } from '../design/button.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Icon } from '../design/icon.tsx'
+import { ExternalId } from '../design/name.tsx'
 import { Fact, Facts, useTitle } from '../design/page.tsx'
 import { Time } from '../design/time.tsx'
 
@@ -35,9 +36,7 @@ export function DeletedPage({ deletion }: { deletion: Deletion }) {
       <div className="mt-6">
         <Facts>
           <Fact name="externalId">
-            <code className="font-mono text-sm break-all whitespace-pre-wrap">
-              {job.externalId}
-            </code>
+            <ExternalId id={job.externalId} className="break-all whitespace-pre-wrap" />
           </Fact>
           <Fact name="Job">
             <span className="flex items-center gap-1">

@@ -8,6 +8,7 @@ import { DeleteDialog } from '../deletions/delete-dialog.tsx'
 import { Button } from '../design/button.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Icon } from '../design/icon.tsx'
+import { ExternalId, isVisible, nameOf } from '../design/name.tsx'
 import { count } from '../design/number.ts'
 import { LinkTab, LinkTabs, useTitle } from '../design/page.tsx'
 import { ErrorPanel, Skeletons } from '../design/states.tsx'
@@ -85,16 +86,18 @@ function PersonPage({
 function PersonHead({ person }: { person: PersonDetail }) {
   const mayDelete = useMay('persons.delete')
   const [isDeleting, setDeleting] = useState(false)
-  const shown = person.name ?? person.email ?? person.externalId
+  const shown = nameOf(person)
   return (
     <header className="mb-5">
       <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
         <div className="min-w-0">
           <div className="flex flex-wrap items-center gap-x-3 gap-y-1.5">
-            <h1 className="min-w-0 break-words whitespace-pre-wrap">{shown}</h1>
+            <h1 className="min-w-0 break-words whitespace-pre-wrap">
+              <bdi>{shown}</bdi>
+            </h1>
             <StateChip state={person.state} />
           </div>
-          {person.email && person.email !== shown && (
+          {isVisible(person.email) && person.email !== shown && (
             <p className="mt-0.5 flex items-center gap-1 text-muted">
               <span className="break-all">{person.email}</span>
               <CopyButton text={person.email} label="Copy the e-mail address" />
@@ -116,9 +119,7 @@ function PersonHead({ person }: { person: PersonDetail }) {
       <dl className="mt-4 flex flex-wrap gap-x-10 gap-y-3">
         <HeadFact name="externalId">
           <span className="flex items-center gap-1">
-            <code className="font-mono text-sm break-all whitespace-pre-wrap">
-              {person.externalId}
-            </code>
+            <ExternalId id={person.externalId} className="break-all whitespace-pre-wrap" />
             <CopyButton text={person.externalId} label="Copy the externalId" />
           </span>
         </HeadFact>

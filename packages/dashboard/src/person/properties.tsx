@@ -54,7 +54,7 @@ function PropertyList({ person }: { person: PersonDetail }) {
           <Table label="Properties" className="border-t border-line">
             <thead>
               <tr>
-                <Head>Key</Head>
+                <Head from="sm">Key</Head>
                 <Head>Value</Head>
                 <Head from="sm">Kind</Head>
                 <Head>
@@ -106,10 +106,13 @@ function PropertyRow({
   const text = textOf(value)
   return (
     <Row>
-      <Cell className="w-[30%] max-w-0 align-baseline">
+      <Cell from="sm" className="w-[30%] max-w-0 align-baseline">
         <span className="block font-mono text-sm break-all whitespace-pre-wrap">{name}</span>
       </Cell>
       <Cell className="max-w-0 align-baseline">
+        <span className="block font-mono text-xs break-all whitespace-pre-wrap text-muted sm:hidden">
+          {name}
+        </span>
         <span className="flex items-start gap-1">
           <span
             className={`min-w-0 break-words whitespace-pre-wrap ${kind === 'json' || kind === 'number' ? 'font-mono text-sm' : ''}`}

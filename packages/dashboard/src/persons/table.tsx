@@ -5,6 +5,7 @@ import { useProjectId } from '../api/projects.ts'
 import { Chip } from '../design/chip.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Checkbox } from '../design/field.tsx'
+import { ExternalId, isVisible, nameOf, shownId } from '../design/name.tsx'
 import { count } from '../design/number.ts'
 import { Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
@@ -87,7 +88,7 @@ const PersonRow = memo(function PersonRow({
   isChosen: boolean
 }) {
   const projectId = useProjectId()
-  const shown = person.name ?? person.email ?? person.externalId
+  const shown = nameOf(person)
   return (
     <Row className={isChosen ? 'bg-accent-soft/60' : ''}>
       {choosing && (
@@ -106,18 +107,20 @@ const PersonRow = memo(function PersonRow({
           params={{ projectId, personId: person.id }}
           className="block truncate rounded-sm font-medium -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
         >
-          {shown}
+          <bdi>{shown}</bdi>
         </Link>
-        {shown !== person.externalId && (
-          <span className="block truncate text-sm text-muted md:hidden">{person.externalId}</span>
+        {shown !== shownId(person.externalId) && (
+          <span className="block truncate text-sm text-muted md:hidden">
+            <bdi>{shownId(person.externalId)}</bdi>
+          </span>
         )}
       </Cell>
       <Cell from="lg" className="w-[25%] max-w-0 truncate">
-        {person.email ?? <None />}
+        {isVisible(person.email) ? <bdi>{person.email}</bdi> : <None />}
       </Cell>
       <Cell from="md" className="w-[20%] max-w-0">
         <span className="flex items-center gap-1">
-          <span className="truncate font-mono text-sm whitespace-pre">{person.externalId}</span>
+          <ExternalId id={person.externalId} className="truncate whitespace-pre" />
           <CopyButton
             text={person.externalId}
             label="Copy the externalId"

@@ -1,7 +1,9 @@
+import { memo } from 'react'
 import { IconButton } from '../design/button.tsx'
 import { Icon } from '../design/icon.tsx'
 import { Menu, MenuChoice } from '../design/menu.tsx'
 import { durationText } from '../design/time.tsx'
+import type { Outline } from './messages.ts'
 import type { Player } from './player.ts'
 import { usePart } from './use-player.ts'
 
@@ -70,44 +72,13 @@ function Clock({ player }: { player: Player }) {
   )
 }
 
-/** The time line: idle times are hatched, what was done stands as ticks. */
+/** The time line: idle times are paler, what was done stands as ticks. */
 function Seek({ player }: { player: Player }) {
-  const outline = usePart(player, (state) => state.outline)
+  const duration = usePart(player, ({ outline }) => outline.duration)
   const at = usePart(player, (state) => state.at)
-  const { duration } = outline
-  const part = duration > 0 ? Math.min(at / duration, 1) : 0
   return (
     <div className="group relative h-6">
-      <svg
-        aria-hidden="true"
-        viewBox="0 0 1000 10"
-        preserveAspectRatio="none"
-        className="absolute inset-x-0 top-1/2 h-2 w-full -translate-y-1/2 rounded-full"
-      >
-        <rect width="1000" height="10" className="fill-line" />
-        {outline.idle.map(({ from, to }) => (
-          <rect
-            key={from}
-            x={(from / duration) * 1000}
-            width={((to - from) / duration) * 1000}
-            height="10"
-            className="fill-sunken"
-          />
-        ))}
-        <rect width={part * 1000} height="10" className="fill-accent" />
-        {outline.entries.map((entry, index) =>
-          entry.what === 'click' || entry.what === 'page' ? (
-            <rect
-              // biome-ignore lint/suspicious/noArrayIndexKey: entries are only ever added
-              key={index}
-              x={(entry.at / duration) * 1000}
-              width="1.5"
-              height="10"
-              className={entry.at <= at ? 'fill-on-accent' : 'fill-edge'}
-            />
-          ) : null,
-        )}
-      </svg>
+      <TimeLine player={player} />
       <input
         type="range"
         aria-label="Time"
@@ -130,6 +101,50 @@ function Seek({ player }: { player: Player }) {
     </div>
   )
 }
+
+function TimeLine({ player }: { player: Player }) {
+  const outline = usePart(player, (state) => state.outline)
+  const part = usePart(player, ({ at, outline: { duration } }) =>
+    duration > 0 ? Math.min(at / duration, 1) : 0,
+  )
+  return (
+    <svg
+      aria-hidden="true"
+      viewBox="0 0 1000 10"
+      preserveAspectRatio="none"
+      className="absolute inset-x-0 top-1/2 h-2 w-full -translate-y-1/2 rounded-full"
+    >
+      <rect width="1000" height="10" className="fill-line" />
+      <Idle outline={outline} />
+      <rect width={part * 1000} height="10" className="fill-accent" />
+      <Ticks outline={outline} />
+    </svg>
+  )
+}
+
+const Idle = memo(function Idle({ outline: { idle, duration } }: { outline: Outline }) {
+  return idle.map(({ from, to }) => (
+    <rect
+      key={from}
+      x={(from / duration) * 1000}
+      width={((to - from) / duration) * 1000}
+      height="10"
+      className="fill-sunken"
+    />
+  ))
+})
+
+/** One path, as there may be thousands of them; those of a recording without a length are none. */
+const Ticks = memo(function Ticks({ outline: { entries, duration } }: { outline: Outline }) {
+  if (duration === 0) return null
+  const places = new Set(
+    entries
+      .filter(({ what }) => what === 'click' || what === 'page')
+      .map(({ at }) => Math.round((at / duration) * 1000)),
+  )
+  const path = Array.from(places, (place) => `M${place} 0v10`).join('')
+  return <path d={path} className="stroke-edge" strokeWidth="1.5" />
+})
 
 function Speed({ player }: { player: Player }) {
   const speed = usePart(player, (state) => state.speed)

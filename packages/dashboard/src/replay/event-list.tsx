@@ -14,7 +14,7 @@ const looks: Record<OutlineEntry['what'], { icon: IconName; words: string }> = {
 }
 
 /** What was done, in order; each entry leads to its moment. */
-export function EventList({ player }: { player: Player }) {
+export function EventList({ player, hasFailed }: { player: Player; hasFailed: boolean }) {
   const entries = usePart(player, ({ outline }) => outline.entries)
   const isComplete = usePart(player, ({ outline }) => outline.isComplete)
   const current = usePart(player, ({ outline, at }) => lastBefore(outline.entries, at))
@@ -30,7 +30,7 @@ export function EventList({ player }: { player: Player }) {
   if (entries.length === 0) {
     return (
       <p className="px-4 py-3 text-muted">
-        {isComplete ? 'Nothing was clicked or typed.' : 'Loading…'}
+        {hasFailed ? 'None.' : isComplete ? 'Nothing was clicked or typed.' : 'Loading…'}
       </p>
     )
   }

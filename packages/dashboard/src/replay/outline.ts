@@ -154,7 +154,7 @@ function learn(labels: Map<number, string>, node: Node, within: string): void {
     const tag = node.tagName ?? ''
     const role = text(node.attributes?.role)
     if (namedTags.has(tag) || role === 'button' || role === 'link' || role === 'tab') {
-      label = nameOf(node) || label
+      label = nameOf(node) || label || tagWords(tag)
     }
     labels.set(node.id, label || tagWords(tag))
   } else if (label) labels.set(node.id, label)
@@ -163,12 +163,15 @@ function learn(labels: Map<number, string>, node: Node, within: string): void {
 
 function nameOf(node: Node): string {
   const { attributes = {} } = node
-  const name =
-    text(attributes['aria-label']) ||
-    textWithin(node).replace(/\s+/g, ' ').trim() ||
-    text(attributes.placeholder) ||
-    text(attributes.name)
-  if (name === '') return ''
+  const names = [
+    text(attributes['aria-label']),
+    textWithin(node).replace(/\s+/g, ' ').trim(),
+    text(attributes.placeholder),
+    text(attributes.name),
+  ]
+  // One that is masked says nothing.
+  const name = names.find((one) => /[^*\s]/.test(one))
+  if (name === undefined) return ''
   return `“${name.length > labelMaximum ? `${name.slice(0, labelMaximum)}…` : name}”`
 }
 

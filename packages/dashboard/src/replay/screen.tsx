@@ -1,8 +1,9 @@
 import { useEffect, useRef, useState } from 'react'
+import { codeOf } from '../api/call.ts'
 import { useMe } from '../api/me.ts'
 import { Button, Spinner } from '../design/button.tsx'
 import { Icon } from '../design/icon.tsx'
-import { ErrorPanel } from '../design/states.tsx'
+import { Empty, ErrorPanel } from '../design/states.tsx'
 import { durationText } from '../design/time.tsx'
 import type { Player } from './player.ts'
 import { usePart } from './use-player.ts'
@@ -33,7 +34,8 @@ export function Screen({
         // Without it a right click, or the keyboard, would land in the recorded page.
         tabIndex={-1}
         onLoad={(event) => player.connect(event.currentTarget)}
-        className={`absolute inset-0 size-full border-0 ${isReady ? '' : 'opacity-0'}`}
+        // Of another scheme than its page, it would be laid on white where the night is dark.
+        className={`absolute inset-0 size-full border-0 scheme-light ${isReady ? '' : 'opacity-0'}`}
       />
       <button
         type="button"
@@ -42,7 +44,9 @@ export function Screen({
         onClick={() => (isPlaying ? player.pause() : player.play())}
         className="absolute inset-0 size-full"
       />
-      {error && !isReady ? (
+      {error && !isReady && codeOf(error) === 'session_not_found' ? (
+        <NotReadable />
+      ) : error && !isReady ? (
         <div className="absolute inset-0 grid place-items-center bg-surface">
           <ErrorPanel error={error} title="The recording could not be loaded" retry={onRetry} />
         </div>
@@ -68,6 +72,17 @@ export function Screen({
       ) : null}
       <SkipNotice player={player} />
       <DamageNotice player={player} error={isReady ? error : undefined} />
+    </div>
+  )
+}
+
+/** Its key is destroyed first, long before a deletion that has trouble is through. */
+function NotReadable() {
+  return (
+    <div className="absolute inset-0 grid place-items-center bg-surface">
+      <Empty icon="deletions" title="This recording cannot be read any more">
+        A deletion of its person has destroyed the key it was stored with.
+      </Empty>
     </div>
   )
 }

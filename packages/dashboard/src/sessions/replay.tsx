@@ -66,7 +66,7 @@ export function Replay({
         className="card flex h-[26rem] min-h-0 flex-col overflow-clip xl:h-auto"
       >
         <SideHead player={player} detail={detail} tab={tab} onTab={onTab} />
-        <EventList player={player} />
+        <EventList player={player} hasFailed={Boolean(error)} />
       </section>
       <HelpDialog isOpen={isHelping} onClose={() => setHelping(false)} />
     </div>

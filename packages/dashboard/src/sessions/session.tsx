@@ -7,6 +7,7 @@ import { liveMilliseconds, reading } from '../api/queries.ts'
 import { LinkButton } from '../design/button.tsx'
 import { Chip, Tag } from '../design/chip.tsx'
 import { Icon } from '../design/icon.tsx'
+import { nameOf } from '../design/name.tsx'
 import { bytesText } from '../design/number.ts'
 import { useTitle } from '../design/page.tsx'
 import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
@@ -98,7 +99,7 @@ function SessionHead({ detail: { session } }: { detail: SessionDetail }) {
             params={{ projectId, personId: person.id }}
             className="rounded-sm break-words hover:text-accent hover:underline"
           >
-            {person.name ?? person.externalId}
+            <bdi>{nameOf(person)}</bdi>
           </Link>
         ) : (
           'Anonymous visitor'

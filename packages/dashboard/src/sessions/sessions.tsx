@@ -98,7 +98,7 @@ function SessionFilters({ search }: { search: SessionsSearch }) {
     void navigate({ search: Object.fromEntries(next) as SessionsSearch, resetScroll: false })
   }
   return (
-    <div className="mb-3 flex flex-wrap items-end gap-x-3 gap-y-2.5">
+    <div className="mb-3 flex flex-wrap items-end gap-x-3 gap-y-2.5 max-sm:grid max-sm:grid-cols-2">
       <Labelled label="Who">
         {(id) => (
           <Select

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { memo } from 'react'
 import { useProjectId } from '../api/projects.ts'
 import { Chip, Tag } from '../design/chip.tsx'
+import { nameOf } from '../design/name.tsx'
 import { count } from '../design/number.ts'
 import { Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { durationText, Time } from '../design/time.tsx'
@@ -21,7 +22,7 @@ export function SessionTable({
       <thead>
         <tr>
           <Head>Started</Head>
-          {!isOfPerson && <Head>Person</Head>}
+          {!isOfPerson && <Head from="sm">Person</Head>}
           <Head from="md">Page</Head>
           <Head isNumber>Length</Head>
           <Head isNumber from="sm">
@@ -63,15 +64,29 @@ const SessionRow = memo(function SessionRow({
               Live
             </Chip>
           )}
-          {session.isBeforeIdentification && <Tag>before identification</Tag>}
+          {isOfPerson && session.isBeforeIdentification && <Tag>before identification</Tag>}
         </span>
+        {!isOfPerson && (
+          <span className="block max-w-44 truncate text-sm sm:hidden">
+            <Whose session={session} />
+          </span>
+        )}
       </Cell>
       {!isOfPerson && (
-        <Cell className="w-[22%] max-w-0 truncate">
-          <Whose session={session} />
+        <Cell from="sm" className="w-[34%] max-w-0">
+          <span className="flex items-center gap-2.5">
+            <span className="truncate">
+              <Whose session={session} />
+            </span>
+            {session.isBeforeIdentification && (
+              <span className="max-xl:hidden">
+                <Tag>before identification</Tag>
+              </span>
+            )}
+          </span>
         </Cell>
       )}
-      <Cell from="md" className="w-[30%] max-w-0 truncate text-muted">
+      <Cell from="md" className="w-[26%] max-w-0 truncate text-muted">
         {session.url ? pageText(session.url) : <None />}
       </Cell>
       <Cell isNumber>{durationText(session.seconds)}</Cell>
@@ -95,7 +110,7 @@ function Whose({ session }: { session: SessionSummary }) {
       params={{ projectId, personId: person.id }}
       className="relative z-[1] rounded-sm hover:text-accent hover:underline"
     >
-      {person.name ?? person.externalId}
+      <bdi>{nameOf(person)}</bdi>
     </Link>
   )
 }

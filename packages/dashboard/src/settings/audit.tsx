@@ -98,7 +98,7 @@ function AuditTable({ entries }: { entries: AuditEntry[] }) {
       <thead>
         <tr>
           <Head from="sm">When</Head>
-          <Head>Who</Head>
+          <Head from="sm">Who</Head>
           <Head>What</Head>
           <Head from="md">Details</Head>
         </tr>
@@ -109,11 +109,15 @@ function AuditTable({ entries }: { entries: AuditEntry[] }) {
             <Cell from="sm" className="text-muted">
               <Time at={entry.at} />
             </Cell>
-            <Cell className="max-w-0 w-[22%] truncate">
-              {entry.member ? (entry.member.name ?? 'a former member') : <None />}
+            <Cell from="sm" className="max-w-0 w-[22%] truncate">
+              {whoOf(entry) ?? <None />}
             </Cell>
             <Cell>
               <What entry={entry} />
+              <span className="block text-sm text-muted sm:hidden">
+                {whoOf(entry) && `${whoOf(entry)}, `}
+                <Time at={entry.at} />
+              </span>
             </Cell>
             <Cell from="md" className="max-w-0 w-[34%] truncate text-sm text-muted">
               {detailsText(entry) || <None />}
@@ -123,6 +127,10 @@ function AuditTable({ entries }: { entries: AuditEntry[] }) {
       </tbody>
     </Table>
   )
+}
+
+function whoOf({ member }: AuditEntry): string | undefined {
+  return member ? (member.name ?? 'a former member') : undefined
 }
 
 function What({ entry }: { entry: AuditEntry }) {

@@ -151,7 +151,7 @@ function KeyMenu({
 }
 
 function KeyState({ of: key }: { of: DashboardKey }) {
-  if (key.state === 'working') return <Chip tone="ok">Works</Chip>
+  if (key.state === 'working') return <Chip tone="quiet">Works</Chip>
   if (key.state === 'ended') return <Chip>{key.revokedAt ? 'Revoked' : 'Ended'}</Chip>
   return (
     <>

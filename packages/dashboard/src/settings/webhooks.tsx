@@ -116,7 +116,7 @@ function WebhookTable({ webhooks }: { webhooks: Webhook[] }) {
                 <None />
               )}
             </Cell>
-            <Cell>{webhook.isEnabled ? <Chip tone="ok">On</Chip> : <Chip>Off</Chip>}</Cell>
+            <Cell>{webhook.isEnabled ? <Chip tone="quiet">On</Chip> : <Chip>Off</Chip>}</Cell>
           </Row>
         ))}
       </tbody>

@@ -8,7 +8,7 @@ export function NoProject() {
   useTitle('No project')
   const may = useMay('projects.write')
   return (
-    <main className="grid min-h-dvh place-items-center">
+    <main tabIndex={-1} className="grid min-h-dvh place-items-center outline-none">
       <Empty icon="install" title="There is no project yet" actions={may && <NewProject />}>
         {may
           ? 'Persons and recordings belong to a project. Make the first one.'

@@ -16,7 +16,7 @@ export function SignInFrame({
 }) {
   useTitle(title)
   return (
-    <main className="grid min-h-dvh place-items-center px-4 py-10">
+    <main tabIndex={-1} className="grid min-h-dvh place-items-center px-4 py-10 outline-none">
       <div className="w-full max-w-[25rem]">
         <div className="mb-6 flex items-center justify-center gap-2.5">
           <Logo className="size-7" />

@@ -49,7 +49,8 @@ const tokens = new Map<string, string>()
 function takeToken(): string {
   const { pathname, search, hash } = window.location
   if (hash.length > 1) {
-    tokens.set(pathname, decodeURIComponent(hash.slice(1)))
+    // Tokens need no encoding, so a broken one is a broken link and no reason to stop.
+    tokens.set(pathname, hash.slice(1))
     window.history.replaceState(window.history.state, '', pathname + search)
   }
   return tokens.get(pathname) ?? ''

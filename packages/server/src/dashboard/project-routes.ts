@@ -17,7 +17,7 @@ import {
   removeIdentifySecret as removeSecret,
   updateProjectSettings,
 } from '../projects/settings-store.ts'
-import { createProjectWithKeys } from '../projects/store.ts'
+import { createProjectWithKeys, demoKeyName } from '../projects/store.ts'
 import { writeAudit } from './audit-store.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { readInstallFacts, readProjectSummary } from './project-store.ts'
@@ -48,7 +48,10 @@ function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
     ...getInstallState,
     handler: async ({ projectId }) => {
       const keys = await listKeySettings(db.sql, projectId)
-      const key = keys.find(({ publicText, state }) => publicText !== null && state === 'working')
+      const usable = keys.filter(
+        ({ publicText, state }) => publicText !== null && state === 'working',
+      )
+      const key = usable.find(({ name }) => name !== demoKeyName) ?? usable[0]
       const { sampleRate, hasIdentifySecret } = await readProjectSettings(db.sql, projectId)
       return {
         publicKey: key

@@ -27,6 +27,9 @@ export async function createProject(sql: Sql, name: string): Promise<Project> {
   return project as Project
 }
 
+/** What the key of the demo page is called: it is no key for the pages of an application. */
+export const demoKeyName = 'demo page'
+
 /** A project and its first two keys, whose texts are seen this once. */
 export async function createProjectWithKeys(
   tx: Sql,

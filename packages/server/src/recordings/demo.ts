@@ -3,7 +3,7 @@ import { chmod, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
 import { hashOfKeyText, kindOfKeyText } from '../projects/key-text.ts'
-import { createKey, findWorkingKey, listProjects } from '../projects/store.ts'
+import { createKey, demoKeyName, findWorkingKey, listProjects } from '../projects/store.ts'
 import type { Sql } from '../sql.ts'
 import type { Sdk } from './sdk-files.ts'
 
@@ -21,7 +21,7 @@ export async function demoKey(sql: Sql, path: string): Promise<string | undefine
   if (isKey && (await findWorkingKey(sql, hashOfKeyText(kept.trim())))) return kept.trim()
   const [project] = await listProjects(sql)
   if (!project) return undefined
-  const { text } = await createKey(sql, project.id, 'public', 'demo page')
+  const { text } = await createKey(sql, project.id, 'public', demoKeyName)
   const temporary = `${path}.${randomBytes(6).toString('hex')}`
   await writeFile(temporary, `${text}\n`, { mode: 0o600 })
   await chmod(temporary, 0o600)
