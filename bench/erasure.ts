@@ -25,7 +25,7 @@ import { migrate } from '../packages/server/src/migrate.ts'
 import { writePerson } from '../packages/server/src/persons/store.ts'
 import { createKey, createProject } from '../packages/server/src/projects/store.ts'
 import { connect, type Db, type DbAddress } from '../packages/server/src/sql.ts'
-import { load, median, residentMegabytes, start, stop } from './measure.ts'
+import { letheWords, load, median, residentMegabytes, start, stop } from './measure.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -258,17 +258,13 @@ async function eraseLarge(place: Place, chunks: number) {
   await writePerson(db.sql, projectId, 'bystander', {}, true)
   const { text: key } = await createKey(db.sql, projectId, 'secret', 'bench')
   const { host, port, user, database } = place.address
-  const { found: url, child } = await start(
-    [join(import.meta.dirname, '../packages/server/bin/lethe.ts'), 'serve'],
-    /Lethe listens on (\S+)/,
-    {
-      DATABASE_URL: `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`,
-      PORT: '0',
-      DATA_DIR: join(place.folder, 'service'),
-      MASTER_KEY: place.masterKey,
-      LOG_LEVEL: 'error',
-    },
-  )
+  const { found: url, child } = await start([...letheWords, 'serve'], /Lethe listens on (\S+)/, {
+    DATABASE_URL: `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`,
+    PORT: '0',
+    DATA_DIR: join(place.folder, 'service'),
+    MASTER_KEY: place.masterKey,
+    LOG_LEVEL: 'error',
+  })
   try {
     const lua = `wrk.headers["Authorization"] = "Bearer ${key}"`
     const requests = { url: `${url}/v1/persons/bystander`, lua }

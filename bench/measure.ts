@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,6 +41,14 @@ end`,
     errors: Number(errors),
   }
 }
+
+const program = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
+
+/** The words after `node` that run the service as its users do, with the options it names itself. */
+export const letheWords = [
+  ...(/^#!.*/.exec(readFileSync(program, 'utf8'))?.[0].match(/--\S+/g) ?? []),
+  program,
+]
 
 /** Starts a Node program and waits for the first line it prints that has a match. */
 export function start(

@@ -14,7 +14,16 @@ import { indexSearchTail } from '../packages/server/src/persons/search-index.ts'
 import { createKey, createProject } from '../packages/server/src/projects/store.ts'
 import { connect, connectOne } from '../packages/server/src/sql.ts'
 import { startInstalledPostgres } from '../scripts/installed-postgres.ts'
-import { freePort, inTurns, type Load, load, type Requests, start, stop } from './measure.ts'
+import {
+  freePort,
+  inTurns,
+  type Load,
+  letheWords,
+  load,
+  type Requests,
+  start,
+  stop,
+} from './measure.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -89,11 +98,11 @@ async function lethe(databaseUrl: string): Promise<Contender> {
   await client.query('vacuum analyze')
   await end()
   await db.end()
-  const { found: url, child } = await start(
-    [join(import.meta.dirname, '../packages/server/bin/lethe.ts'), 'serve'],
-    /listens on (\S+)/,
-    { DATABASE_URL: databaseUrl, PORT: '0', DATA_DIR: join(folder, 'lethe-data') },
-  )
+  const { found: url, child } = await start([...letheWords, 'serve'], /listens on (\S+)/, {
+    DATABASE_URL: databaseUrl,
+    PORT: '0',
+    DATA_DIR: join(folder, 'lethe-data'),
+  })
   const headers = { Authorization: `Bearer ${key}` }
   const get = (path: string) => requests(url, headers, `return wrk.format("GET", ${path})`)
   return {

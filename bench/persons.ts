@@ -12,7 +12,7 @@ import { openEmbedded } from '../packages/server/src/embedded/embedded.ts'
 import { migrate } from '../packages/server/src/migrate.ts'
 import { createKey, createProject } from '../packages/server/src/projects/store.ts'
 import { connect } from '../packages/server/src/sql.ts'
-import { inTurns, type Load, load, residentMegabytes, start, stop } from './measure.ts'
+import { inTurns, type Load, letheWords, load, residentMegabytes, start, stop } from './measure.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -46,11 +46,11 @@ await db.sql`
   select project_id, id, external_id || U&'\\FFFF' || 'name' || U&'\\FFFF' || 'mail' from made`
 await db.sql`vacuum analyze`
 
-const service = await start(
-  [join(import.meta.dirname, '../packages/server/bin/lethe.ts'), 'serve'],
-  /listens on (\S+)/,
-  { DATABASE_URL: databaseUrl, PORT: '0', DATA_DIR: join(folder, 'service') },
-)
+const service = await start([...letheWords, 'serve'], /listens on (\S+)/, {
+  DATABASE_URL: databaseUrl,
+  PORT: '0',
+  DATA_DIR: join(folder, 'service'),
+})
 const floor = await start(
   [join(import.meta.dirname, 'floor-server.ts'), databaseUrl, String(project.id)],
   /(http:\/\/\S+)/,

@@ -1,4 +1,6 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=8 --max-old-space-size=1024
+// Left to itself the engine lets garbage grow with the memory of the machine, to twice what is
+// needed here. These are megabytes; what large answers take lies outside of them.
 import { defineCommand, runCommand, showUsage } from 'citty'
 import { BlobFault } from '../src/blobs/blobs.ts'
 import { MasterKeyRefused } from '../src/blobs/master-keys.ts'

@@ -137,8 +137,12 @@ function pageReply(rows: PersonRow[], nextCursor: string | null): string | Reada
   const end = `],"nextCursor":${JSON.stringify(nextCursor)}}`
   const characters = parts.reduce((sum, part) => sum + part.length, 0)
   if (characters <= wholePageCharacters) return `{"persons":[${parts.join()}${end}`
+  // As bytes, which lie outside of the heap for as long as a slow client takes to read them.
   return Readable.from(
-    parts.map((part, i) => (i === 0 ? `{"persons":[${part}` : `,${part}`)).concat(end),
+    parts
+      .map((part, i) => (i === 0 ? `{"persons":[${part}` : `,${part}`))
+      .concat(end)
+      .map((part) => Buffer.from(part)),
     { objectMode: false, highWaterMark: wholePageCharacters },
   )
 }
