@@ -113,6 +113,14 @@ function untilNoneIsOpen(stage: Stage): Promise<unknown> {
   return eventually(async () => !(await jobRows(stage)).some(isOpen))
 }
 
+/** Or all have been done between two looks. */
+function untilOneIsHeld(stage: Stage): Promise<unknown> {
+  return eventually(async () => {
+    const rows = await jobRows(stage)
+    return rows.some(({ isHeld }) => isHeld) || !rows.some(isOpen)
+  })
+}
+
 /** A worker as operators run it: beside a service, or in it. */
 function startVictim(env: Environment, chance: Chance): LetheProcess {
   return spawnLethe(chance.below(2) === 0 ? ['worker'] : ['serve'], env)
@@ -135,7 +143,7 @@ test(
         all.push(await requestErasure(stage, `person-${all.length}`))
       }
       const victim = startVictim(env, chance)
-      await eventually(async () => (await jobRows(stage)).some(({ isHeld }) => isHeld))
+      await untilOneIsHeld(stage)
       await sleep(chance.below(150))
       await victim.signal('SIGKILL')
       // The locks of a killed process go when PostgreSQL has noticed.
@@ -219,7 +227,7 @@ for (const way of isDeep ? (['moved', 'real'] as const) : (['moved'] as const)) 
 
         const before = await everything(stage)
         await sleeper.signal('SIGCONT')
-        await eventually(async () => /erasure\.lease_lost/.test(sleeper.output()))
+        await eventually(async () => attemptEnded.test(sleeper.output()))
         expect(await sleeper.stop()).toBe(0)
         expect(sleeper.output()).not.toContain('erasure.completed')
         expect(await everything(stage)).toEqual(before)
@@ -229,13 +237,16 @@ for (const way of isDeep ? (['moved', 'real'] as const) : (['moved'] as const)) 
   )
 }
 
+/** Its lease was lost, or first of all the connection of a transaction it stood in. */
+const attemptEnded = /erasure\.(?:lease_lost|failed)/
+
 /** A worker that stands still in the midst of an attempt, wherever chance will have it. */
 async function stopInTheMidst(stage: Stage, chance: Chance, round: number) {
   for (let tries = 0; ; tries++) {
     const person = await requestErasure(stage, `sleeper-${round}-${tries}`)
     const sleeper = spawnLethe(['worker'], stage.env)
     const row = async () => (await jobRows(stage)).find(({ id }) => id === person.jobId)
-    await eventually(async () => (await row())?.isHeld)
+    await untilOneIsHeld(stage)
     await sleep(chance.below(40))
     await sleeper.signal('SIGSTOP')
     // What it had sent by then takes place yet.

@@ -230,6 +230,39 @@ describe('a backup that brings a person back', () => {
     expect(receipts).toEqual([1, 2, 3, 4, 5].map((number) => ({ number })))
   })
 
+  test('beside a process that stands still with their rows: the start waits until it has let go', async ({
+    erasure,
+    project,
+    address,
+  }) => {
+    const ada = await record(erasure, project.id, 'ada')
+    const { restore } = await backup(address, erasure)
+    await requestErasure(erasure, project.id, 'ada')
+    await runAll(erasure.options)
+    const restored = restore()
+    const { sql } = restored.options.db
+    const [{ database } = {}] = await sql<{ database: string }>`
+      select current_database() as database`
+    const { client, end } = await connectOne({ ...address, database: database as string })
+    await client.query('begin')
+    await client.query('select from persons for update')
+    let refused = 0
+    const db = overDb(restored.options.db, async (run, what) => {
+      try {
+        return await run()
+      } catch (error) {
+        if (what === 'commit' && (error as { code?: string }).code === '55P03') {
+          refused += 1
+          if (refused === 2) await end()
+        }
+        throw error
+      }
+    })
+    expect(await reapplyLedger({ ...restored.options, db })).toMatchObject({ persons: 1 })
+    expect(refused).toBe(2)
+    expect(await remains(restored, project.id, ada)).toEqual(nothing)
+  })
+
   test('and cannot be erased again now: the start is refused, until it can', async ({
     erasure,
     project,

@@ -128,6 +128,6 @@ export async function eventually<T>(ask: () => Promise<T | undefined | false>): 
   for (;;) {
     const answer = await ask()
     if (answer) return answer
-    await sleep(20)
+    await sleep(5)
   }
 }

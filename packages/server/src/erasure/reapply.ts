@@ -61,12 +61,30 @@ export async function reapplyLedger(options: AttemptOptions): Promise<Reapplied>
     for (const { projectId, jobId } of open) {
       const entry = await readLedgerEntry(options.blobs, projectId, jobId)
       if (!entry) continue
-      if (await erasePerson(options, entry)) reapplied.persons += 1
-      reapplied.browsers += await eraseBrowsers(options, entry)
+      if (await patiently(() => erasePerson(options, entry))) reapplied.persons += 1
+      reapplied.browsers += await patiently(() => eraseBrowsers(options, entry))
     }
   }
   return reapplied
 }
+
+/**
+ * A worker that stands still in a transaction holds its rows until PostgreSQL ends it, after 10
+ * seconds; a lock is waited for 2 seconds at a time. Each piece of work here is safe to repeat.
+ */
+async function patiently<T>(work: () => Promise<T>): Promise<T> {
+  for (let round = 1; ; round++) {
+    try {
+      return await work()
+    } catch (error) {
+      if ((error as { code?: string }).code !== lockNotAvailable || round === roundsMaximum) {
+        throw error
+      }
+    }
+  }
+}
+
+const lockNotAvailable = '55P03'
 
 async function notCompleted<Listed extends { projectId: number; jobId: string }>(
   { db }: AttemptOptions,
