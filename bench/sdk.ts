@@ -1,8 +1,9 @@
 /**
  * The browser SDK beside others: what a visitor loads, and what the first snapshot of a page of
- * 5,000 nodes takes of the main thread: `node bench/sdk.ts [--rounds N] [--folder F]`. Installs the
- * others from npm into a folder of its own (110 MB, kept for the next run) and bundles all of them
- * with one tool. Needs Debian's chromium.
+ * 5,000 nodes takes of the main thread:
+ * `node bench/sdk.ts [--rounds N] [--slower TIMES] [--folder F]`. Installs the others from npm into
+ * a folder of its own (110 MB, kept for the next run) and bundles all of them with one tool. Needs
+ * Debian's chromium.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -20,6 +21,8 @@ import { median } from './measure.ts'
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
+    /** How many times slower than this one the visitor's processor is. */
+    slower: { type: 'string', default: '1' },
     folder: { type: 'string', default: join(tmpdir(), 'lethe-bench-sdk') },
   },
 })
@@ -221,6 +224,7 @@ async function measure(
       const { metrics } = await session.send('Performance.getMetrics')
       return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN) * 1000
     }
+    await session.send('Emulation.setCPUThrottlingRate', { rate: Number(options.slower) })
     const before = await spent()
     await page.addScriptTag({ content: script })
     const loaded = await spent()

@@ -54,6 +54,8 @@ export function browserPlatform(): Platform {
     },
     async compress(text) {
       if (typeof CompressionStream === 'undefined') return undefined
+      // In a task of its own: the one that wrote the text has kept the page waiting already.
+      await new Promise((resolve) => setTimeout(resolve))
       const stream = new Blob([text]).stream().pipeThrough(new CompressionStream('gzip'))
       return new Uint8Array(await new Response(stream).arrayBuffer())
     },

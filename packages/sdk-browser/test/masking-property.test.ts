@@ -1,7 +1,7 @@
 import type { attributes, eventWithTime, serializedNodeWithId } from '@rrweb/types'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createMasker } from '../src/masking/masker.ts'
+import { createMasker, type MaskEvent } from '../src/masking/masker.ts'
 import { maskEmails, maskPatterns } from '../src/masking/text.ts'
 import { input, meta, mutation, page, type Sketch } from './events.ts'
 
@@ -242,6 +242,32 @@ describe.each([
     )
     // Otherwise the property would hold for want of anything to hide.
     expect(canaries).toBeGreaterThan(3000)
+  })
+
+  test('a snapshot masked in slices is the one masked at once, and so is what follows', () => {
+    let turns = 0
+    fc.assert(
+      fc.property(
+        fc.array(sketches(everyTextHidden, false, 4), { minLength: 4, maxLength: 12 }),
+        changes,
+        (body, list) => {
+          const [address, snapshot, ...rest] = eventsOf(body, list, everyTextHidden)
+          const [whole, sliced] = [0, 0].map(() => createMasker({ preset, unmask: true })) as [
+            MaskEvent,
+            MaskEvent,
+          ]
+          expect(sliced(address as eventWithTime)).toEqual(whole(address as eventWithTime))
+          const next = sliced.slices(snapshot as Extract<eventWithTime, { type: 2 }>)
+          let masked = next(0)
+          for (; !masked; turns++) masked = next(0)
+          expect(masked).toEqual(whole(snapshot as eventWithTime))
+          for (const event of rest) expect(sliced(event)).toEqual(whole(event))
+        },
+      ),
+      { numRuns: 300 },
+    )
+    // Otherwise every page would have been done in one slice.
+    expect(turns).toBeGreaterThan(200)
   })
 
   test('what is masked keeps its shape: the same nodes, in the same places', () => {

@@ -6,7 +6,13 @@ import { LEVELS, type Masking } from './preset.ts'
 import { maskPatterns, stars } from './text.ts'
 import { maskUrl } from './url.ts'
 
-export type MaskEvent = (event: eventWithTime) => eventWithTime | undefined
+export interface MaskEvent {
+  (event: eventWithTime): eventWithTime | undefined
+  /** The same for a snapshot, in slices: to be called again until it answers. */
+  slices(event: FullSnapshot): (until: number) => eventWithTime | undefined
+}
+
+type FullSnapshot = Extract<eventWithTime, { type: 2 }>
 
 /**
  * Makes the one function that every recorded event passes on its way out: it answers a copy that
@@ -18,16 +24,22 @@ export function createMasker(masking: Masking): MaskEvent {
   const nodes = bits.createNodes()
   const context = { nodes, level: LEVELS[masking.preset], unmask: masking.unmask }
 
-  return (event) => {
+  const slices: MaskEvent['slices'] = (event) => {
+    nodes.clear()
+    const frames: Frame[] = []
+    const node = maskNode(context, event.data.node, undefined, { own: 0, all: 0 }, frames)
+    return (until) => {
+      maskBelow(context, frames, until)
+      return frames.length ? undefined : { ...event, data: { ...event.data, node } }
+    }
+  }
+  const mask = (event: eventWithTime) => {
     switch (event.type) {
       case 0: // DOMContentLoaded
       case 1: // load
         return { ...event, data: {} }
-      case 2: {
-        nodes.clear()
-        const node = maskNode(context, event.data.node, undefined, { own: 0, all: 0 })
-        return { ...event, data: { ...event.data, node } }
-      }
+      case 2:
+        return slices(event)(Number.POSITIVE_INFINITY)
       case 3:
         return maskChange(context, event)
       case 4: {
@@ -39,6 +51,7 @@ export function createMasker(masking: Masking): MaskEvent {
     }
     return undefined
   }
+  return Object.assign(mask, { slices })
 }
 
 interface Context {
@@ -56,11 +69,45 @@ function ruleOf(context: Context, own: number, all: number | undefined): Rule {
   return { own, all, level, shown }
 }
 
+/** Children that are still to be masked, into those of the masked node. */
+interface Frame {
+  id: number
+  here: { own: number; all: number } | undefined
+  children: serializedNodeWithId[]
+  next: number
+  into: serializedNodeWithId[]
+}
+
+/** Masks what the frames lead to, until they are empty or the time is over. */
+function maskBelow(context: Context, frames: Frame[], until: number): void {
+  for (let count = 1; frames.length; count++) {
+    const frame = frames[frames.length - 1] as Frame
+    const child = frame.children[frame.next++]
+    if (child) frame.into.push(maskNode(context, child, frame.id, frame.here, frames))
+    else frames.pop()
+    if (count % 32 === 0 && performance.now() > until) return
+  }
+}
+
+function maskTree(
+  context: Context,
+  node: serializedNodeWithId,
+  parentId: number,
+  parent: { own: number; all: number } | undefined,
+): serializedNodeWithId {
+  const frames: Frame[] = []
+  const masked = maskNode(context, node, parentId, parent, frames)
+  maskBelow(context, frames, Number.POSITIVE_INFINITY)
+  return masked
+}
+
+/** Masks the node itself; its children come by the frame it leaves. */
 function maskNode(
   context: Context,
   node: serializedNodeWithId,
   parentId: number | undefined,
   parent: { own: number; all: number } | undefined,
+  frames: Frame[],
 ): serializedNodeWithId {
   // A text stands for what its element is, so it takes over the bits that do not pass down.
   const own =
@@ -76,8 +123,10 @@ function maskNode(
   if (node.type === 5) return { ...node, textContent: '' }
   if (node.type !== 0 && node.type !== 2) return node
   const here = all === undefined ? undefined : { own, all }
-  const childNodes =
-    own & bits.BLOCK ? [] : node.childNodes.map((child) => maskNode(context, child, node.id, here))
+  const childNodes: serializedNodeWithId[] = []
+  if (!(own & bits.BLOCK)) {
+    frames.push({ id: node.id, here, children: node.childNodes, next: 0, into: childNodes })
+  }
   if (node.type === 0) return { ...node, childNodes }
   const attributes = maskAttributes(node.attributes, rule) as typeof node.attributes
   return { ...node, attributes, childNodes }
@@ -136,7 +185,7 @@ function maskMutation(
   const adds: addedNodeMutation[] = []
   for (const add of data.adds) {
     const parent = nodes.find(add.parentId)
-    const node = maskNode(context, add.node, add.parentId, parent)
+    const node = maskTree(context, add.node, add.parentId, parent)
     if (!parent || !(parent.all & bits.BLOCK)) adds.push({ ...add, node })
   }
   const attributes = data.attributes.flatMap((change) => {

@@ -1,6 +1,9 @@
 import type { eventWithTime } from '@rrweb/types'
 import type { MaskEvent } from '../masking/masker.ts'
 
+/** How long one task may keep the page waiting. A task over 50 ms is felt. */
+const SLICE_MILLISECONDS = 8
+
 /** Masks events and writes them as lines of JSON, in tasks of its own. */
 export function createWriter(
   mask: MaskEvent,
@@ -9,33 +12,48 @@ export function createWriter(
   fault: () => void,
 ) {
   let waiting: eventWithTime[] = []
+  /** Of the first one that waits, where that is a snapshot. */
+  let slices: ReturnType<MaskEvent['slices']> | undefined
   let isScheduled = false
 
-  const writeAll = () => {
-    const events = waiting
+  const clear = () => {
     waiting = []
+    slices = undefined
+  }
+  const writeUntil = (until: number) => {
+    for (let event = waiting[0]; event; event = waiting[0]) {
+      if (event.type === 2) slices ??= mask.slices(event)
+      const masked = slices ? slices(until) : mask(event)
+      if (slices && !masked) return
+      slices = undefined
+      waiting.shift()
+      if (masked) write(JSON.stringify(masked), event.type === 2)
+      if (performance.now() > until) return
+    }
+  }
+  const writeAll = (until = Number.POSITIVE_INFINITY) => {
     try {
-      for (const event of events) {
-        const masked = mask(event)
-        if (masked) write(JSON.stringify(masked), masked.type === 2)
-      }
+      writeUntil(until)
     } catch {
+      clear()
       fault()
     }
   }
+  const schedule = () => {
+    if (isScheduled || !waiting.length) return
+    isScheduled = true
+    inOwnTask(() => {
+      isScheduled = false
+      writeAll(performance.now() + SLICE_MILLISECONDS)
+      schedule()
+    })
+  }
   return {
-    writeAll,
+    writeAll: () => writeAll(),
     queue(events: eventWithTime[]) {
       waiting.push(...events)
-      if (isScheduled) return
-      isScheduled = true
-      inOwnTask(() => {
-        isScheduled = false
-        writeAll()
-      })
+      schedule()
     },
-    clear() {
-      waiting = []
-    },
+    clear,
   }
 }
