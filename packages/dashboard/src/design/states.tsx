@@ -10,18 +10,21 @@ export function Empty({
   title,
   children,
   actions,
+  isPage = false,
 }: {
   icon: IconName
   title: string
   children?: ReactNode
   actions?: ReactNode
+  /** It is all there is of a page, so its title is the page's. */
+  isPage?: boolean
 }) {
   return (
     <div className="flex flex-col items-center px-6 py-16 text-center">
       <span className="mb-4 grid size-11 place-items-center rounded-xl bg-accent-soft text-accent">
         <Icon name={icon} className="size-5" />
       </span>
-      <h2>{title}</h2>
+      {isPage ? <h1 className="text-lg">{title}</h1> : <h2>{title}</h2>}
       {children && <div className="mt-1.5 max-w-[26rem] text-pretty text-muted">{children}</div>}
       {actions && <div className="mt-5 flex flex-wrap justify-center gap-2">{actions}</div>}
     </div>

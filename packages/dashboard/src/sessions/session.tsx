@@ -72,6 +72,7 @@ function Gone({ wasShown }: { wasShown: boolean }) {
   const projectId = useProjectId()
   return (
     <Empty
+      isPage
       icon="deletions"
       title={wasShown ? 'This recording was deleted just now' : 'This recording is not there'}
       actions={

@@ -67,8 +67,8 @@ const SessionRow = memo(function SessionRow({
           {isOfPerson && session.isBeforeIdentification && <Tag>before identification</Tag>}
         </span>
         {!isOfPerson && (
-          <span className="block max-w-44 truncate text-sm sm:hidden">
-            <Whose session={session} />
+          <span className="block max-w-44 truncate text-sm text-muted sm:hidden">
+            {session.person ? <bdi>{nameOf(session.person)}</bdi> : 'Anonymous'}
           </span>
         )}
       </Cell>

@@ -9,7 +9,7 @@ export function NoProject() {
   const may = useMay('projects.write')
   return (
     <main tabIndex={-1} className="grid min-h-dvh place-items-center outline-none">
-      <Empty icon="install" title="There is no project yet" actions={may && <NewProject />}>
+      <Empty isPage icon="install" title="There is no project yet" actions={may && <NewProject />}>
         {may
           ? 'Persons and recordings belong to a project. Make the first one.'
           : 'Persons and recordings belong to a project. An owner or admin has to make the first one.'}

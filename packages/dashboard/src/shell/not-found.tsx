@@ -7,6 +7,7 @@ export function NotFound({ what = 'page' }: { what?: string }) {
   return (
     <div className="grid min-h-[60dvh] place-items-center">
       <Empty
+        isPage
         icon="search"
         title={`There is no such ${what}`}
         actions={
