@@ -12,6 +12,7 @@ export interface Storage {
   blobs: Blobs
   /** The database of the browsers' data keys: a small one of its own, or the main one. */
   keySql: Sql
+  keyShort: Sql
   masterKeys: MasterKeys
   /** Before the database is closed. */
   close(): Promise<void>
@@ -31,6 +32,7 @@ export async function openStorage({ config, db, connection }: Opened): Promise<S
   return {
     blobs,
     keySql: keyDb?.sql ?? db.sql,
+    keyShort: (keyDb ?? db).short,
     masterKeys,
     async close() {
       blobs.close()

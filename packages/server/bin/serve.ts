@@ -87,8 +87,9 @@ async function serveUntil(
   })
 }
 
-function recordingsOf({ db }: Opened, { blobs, keySql, masterKeys }: Storage): Recordings {
-  return { db, blobs, browserKeys: { sql: keySql, masterKeys } }
+function recordingsOf({ db }: Opened, storage: Storage): Recordings {
+  const { blobs, keySql, keyShort, masterKeys } = storage
+  return { db, blobs, browserKeys: { sql: keySql, short: keyShort, masterKeys } }
 }
 
 async function appOptions(

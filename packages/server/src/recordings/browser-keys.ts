@@ -8,6 +8,8 @@ import type { Sql } from '../sql.ts'
  */
 export interface BrowserKeys {
   sql: Sql
+  /** The same database by a pipelined connection, for the one read that each chunk needs. */
+  short?: Sql
   masterKeys: MasterKeys
 }
 
@@ -39,11 +41,11 @@ export async function createBrowserKey(
  * Throws `SealBroken` where its master key is not configured.
  */
 export async function readBrowserKey(
-  { sql, masterKeys }: BrowserKeys,
+  { sql, short = sql, masterKeys }: BrowserKeys,
   projectId: number,
   browserId: string,
 ): Promise<Uint8Array | undefined> {
-  const [row] = await sql<{ masterKeyId: string; wrapped: Buffer }>`
+  const [row] = await short<{ masterKeyId: string; wrapped: Buffer }>`
     select master_key_id as "masterKeyId", wrapped
     from browser_keys
     where project_id = ${projectId} and browser_id = ${browserId}`
