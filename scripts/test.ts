@@ -13,12 +13,6 @@ import { startInstalledPostgres } from './installed-postgres.ts'
 const root = join(import.meta.dirname, '..')
 const patterns = process.argv.slice(2)
 const isCi = process.env.CI === 'true'
-/**
- * Interruptions of the schedules that packages/server/test/proof explores: none here, which takes
- * seconds; as many as each scenario says with `npm run test:deep`, which takes long.
- */
-const bound: Record<string, string> = process.env.LETHE_DEEP === '1' ? {} : { LETHE_BOUND: '0' }
-
 const total = { passed: 0, failed: 0, skipped: 0 }
 
 function run(command: string, words: string[], environment: Record<string, string> = {}): boolean {
@@ -85,7 +79,7 @@ if (patterns.length > 0) {
     }
   }
   check('Build', 'node', 'scripts/build.ts')
-  tests('Tests', [], bound)
+  tests('Tests', [])
   onInstalledPostgres()
 }
 

@@ -10,20 +10,31 @@ interface Choice {
   spent: number
 }
 
-/** A schedule as it was run, for whoever has to understand a fault: `lane: step` a line. */
-export interface Run {
-  trace: string[]
-  /** Digests what was done in which order. */
-  key: string
+/** A part of the search: all schedules that begin as this one does, up to `depth`. */
+interface Branch {
+  choices: Choice[]
+  depth: number
 }
+
+/** A schedule as it was run. */
+interface Ran {
+  choices: Choice[]
+  /** For whoever has to understand a fault: `lane: step` a line. */
+  trace: string[]
+  /** Several lanes waited for locks at once, so who went on was the database's choice. */
+  hasDatabaseChosen: boolean
+}
+
+/** Which of the options is taken at this place of the schedule. */
+type Choose = (place: number, options: string[], costs: number[]) => number
 
 export interface Exploration {
   schedules: number
   steps: number
   /** Steps that had to wait for the lock of another lane. */
   blocked: number
-  /** Different orders of steps among the schedules; more than one means that something raced. */
-  orders: number
+  /** Schedules that went another way than planned, since the database chose between waiters. */
+  diverged: number
 }
 
 export interface ExploreOptions {
@@ -36,11 +47,14 @@ export interface ExploreOptions {
   /** After each step. */
   observe?(trace: readonly string[]): Promise<void>
   /** Looks at what a schedule has done. */
-  end(scheduler: Scheduler, run: Run): Promise<void>
+  end(scheduler: Scheduler): Promise<void>
 }
 
 /** Steps of one schedule; more are a loop that nothing ends. */
 const stepsMaximum = 1_000
+
+/** How often a schedule is begun in which the database has to choose as it did before. */
+const repetitionsMaximum = 200
 
 /** A schedule that was run again went another way: what is explored is not what was meant. */
 export class Diverged extends Error {
@@ -63,39 +77,77 @@ export class Caught extends Error {
  * Runs every schedule with at most `bound` interruptions, depth first. A switch from a lane that
  * ended, waits for a lock or sleeps is free, so all of those are always tried. Throws `Caught` for
  * the first schedule in which `observe` or `end` throws.
+ *
+ * Where several lanes wait for one lock, the database decides who has it next, and may decide
+ * otherwise the next time. Such a schedule is looked at like any other, and the schedules that
+ * begin with it are explored as well; then what had been planned is tried again.
  */
 export async function explore(options: ExploreOptions): Promise<Exploration> {
-  const found: Exploration = { schedules: 0, steps: 0, blocked: 0, orders: 0 }
-  const orders = new Set<string>()
-  let prefix: Choice[] | undefined = []
-  while (prefix) {
-    found.schedules++
-    const { choices, trace, blocked } = await runSchedule(options, prefix, found.schedules)
-    found.steps += trace.length
-    found.blocked += blocked
-    orders.add(trace.join('\n'))
-    prefix = nextPrefix(choices, options.bound)
+  const found: Exploration = { schedules: 0, steps: 0, blocked: 0, diverged: 0 }
+  const branches: Branch[] = []
+  const known = new Set<string>()
+
+  async function run(planned: Choice[]): Promise<Choice[]> {
+    for (let repetition = 0; repetition < repetitionsMaximum; repetition++) {
+      let divergedAt: number | undefined
+      const ran = await runSchedule(options, found, (place, names) => {
+        const plan = divergedAt === undefined ? planned[place] : undefined
+        if (!plan) return 0
+        if (plan.options.join() === names.join()) return plan.chosen
+        divergedAt = place
+        return 0
+      })
+      const { choices, trace, hasDatabaseChosen } = ran
+      if (divergedAt === undefined) return choices
+      if (!hasDatabaseChosen) {
+        throw new Diverged(`A schedule went another way:\n  ${trace.join('\n  ')}`)
+      }
+      found.diverged++
+      const key = keyOf(choices.slice(0, divergedAt + 1))
+      if (!known.has(key)) branches.push({ choices, depth: divergedAt })
+      known.add(key)
+    }
+    throw new Diverged(`A schedule cannot be had again: ${keyOf(planned)}`)
   }
-  found.orders = orders.size
+
+  branches.push({ choices: await run([]), depth: 0 })
+  for (let branch = branches.pop(); branch; branch = branches.pop()) {
+    const { depth } = branch
+    let { choices } = branch
+    for (;;) {
+      const planned = nextPlan(choices, depth, options.bound)
+      if (!planned) break
+      choices = await run(planned)
+    }
+  }
   return found
 }
 
-async function runSchedule(options: ExploreOptions, prefix: Choice[], number: number) {
-  const scheduler = await options.begin()
-  const choices: Choice[] = []
-  const trace: string[] = []
+const keyOf = (choices: Choice[]) =>
+  choices.map(({ options, chosen }) => `${options.join('|')}=${chosen}`).join(' ')
+
+async function runSchedule(
+  { begin, observe, passTime, end }: ExploreOptions,
+  found: Exploration,
+  choose: Choose,
+): Promise<Ran> {
+  const scheduler = await begin()
+  const ran: Ran = { choices: [], trace: [], hasDatabaseChosen: false }
+  const { choices, trace } = ran
+  const number = ++found.schedules
   let last = ''
-  let blocked = 0
   let spent = 0
   try {
     for (;;) {
       await scheduler.settle()
-      blocked += scheduler.lanes.filter((lane) => lane.isBlocked).length
-      if (trace.length > 0) await options.observe?.(trace)
+      const waiting = scheduler.lanes.filter((lane) => lane.isBlocked).length
+      found.blocked += waiting
+      ran.hasDatabaseChosen ||= waiting > 1
+      if (trace.length > 0) await observe?.(trace)
       const enabled = scheduler.enabled()
       if (enabled.length === 0) {
         if (!scheduler.isAsleep()) break
-        await options.passTime()
+        await passTime()
         scheduler.wake()
         trace.push('time passes')
         continue
@@ -103,43 +155,29 @@ async function runSchedule(options: ExploreOptions, prefix: Choice[], number: nu
       if (trace.length > stepsMaximum) throw new Error('A schedule does not end.')
       const names = enabled.map((lane) => lane.name)
       const goesOn = names.includes(last)
-      const ordered = goesOn ? [last, ...names.filter((name) => name !== last)] : names
-      const choice = chooseAs(prefix[choices.length], ordered, goesOn, spent)
+      const options = goesOn ? [last, ...names.filter((name) => name !== last)] : names
+      const costs = options.map((_, index) => (goesOn && index > 0 ? 1 : 0))
+      const choice = { options, costs, chosen: choose(choices.length, options, costs), spent }
       choices.push(choice)
-      spent += choice.costs[choice.chosen] as number
-      last = choice.options[choice.chosen] as string
+      spent += costs[choice.chosen] as number
+      last = options[choice.chosen] as string
       const lane = enabled.find(({ name }) => name === last) as (typeof enabled)[number]
       trace.push(`${last}: ${scheduler.step(lane)}`)
     }
     const stuck = scheduler.lanes.filter((lane) => !lane.hasEnded).map((lane) => lane.name)
     if (stuck.length > 0) throw new Error(`${stuck.join(', ')} wait for ever`)
-    await options.end(scheduler, { trace, key: choices.map(({ chosen }) => chosen).join('') })
+    await end(scheduler)
   } catch (error) {
-    if (error instanceof Diverged) throw error
+    await scheduler.abandon()
     throw new Caught(error, trace, number)
   }
-  return { choices, trace, blocked }
+  found.steps += trace.length
+  return ran
 }
 
-function chooseAs(
-  planned: Choice | undefined,
-  options: string[],
-  goesOn: boolean,
-  spent: number,
-): Choice {
-  const costs = options.map((_, index) => (goesOn && index > 0 ? 1 : 0))
-  if (!planned) return { options, costs, chosen: 0, spent }
-  if (planned.options.join() !== options.join()) {
-    throw new Diverged(
-      `A schedule went another way: [${options.join()}] instead of [${planned.options.join()}].`,
-    )
-  }
-  return { ...planned, spent }
-}
-
-/** The next schedule in the order of the search; undefined after the last. */
-function nextPrefix(choices: Choice[], bound: number): Choice[] | undefined {
-  for (let depth = choices.length - 1; depth >= 0; depth--) {
+/** The next schedule in the order of the search; undefined after the last of the branch. */
+function nextPlan(choices: Choice[], from: number, bound: number): Choice[] | undefined {
+  for (let depth = choices.length - 1; depth >= from; depth--) {
     const choice = choices[depth] as Choice
     for (let chosen = choice.chosen + 1; chosen < choice.options.length; chosen++) {
       if (choice.spent + (choice.costs[chosen] as number) > bound) continue

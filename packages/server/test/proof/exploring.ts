@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Crash } from '../erasure-faults.ts'
-import { type Exploration, explore, type Run } from './explorer.ts'
+import { type Exploration, explore } from './explorer.ts'
 import { checkAlways, checkAtRest } from './invariants.ts'
 import { operationsOf, recordPerson } from './operations.ts'
-import type { Scenario } from './scenarios.ts'
+import type { Scenario } from './scenario.ts'
 import { type Scheduler, startLanes } from './scheduler.ts'
 import type { World } from './world.ts'
 
@@ -32,21 +32,27 @@ export async function exploreScenario(
     await world.replant()
     world.death = scenario.death && { ...scenario.death }
     world.failure = scenario.failure
+    world.violation = undefined
     world.watch = (what, key) => checkOrder(world, what, key)
     const actors = Object.entries(scenario.actors(act, planted, world))
     const pids = await world.pids(actors.length)
+    const gates = scenario.isSplit ? await world.shutGates(pids) : undefined
     return startLanes(
       world.eye,
       actors.map(([name, run], index) => ({ name, run, pid: pids[index] as number })),
+      gates,
     )
   }
 
-  async function end(scheduler: Scheduler, _run: Run): Promise<void> {
+  async function end(scheduler: Scheduler): Promise<void> {
+    if (scenario.isSplit) await world.openGates()
     const terms = scenario.terms ?? {}
+    if (world.violation) throw world.violation
     const answers = answersOf(scheduler, scenario)
     checkAlways(before, await world.facts(), terms)
     Object.assign(world, { death: undefined, failure: undefined })
     await bringToRest(world, scenario)
+    if (world.violation) throw world.violation
     const atRest = await world.facts()
     checkAlways(before, atRest, terms)
     checkAtRest(atRest, terms)
@@ -58,7 +64,10 @@ export async function exploreScenario(
       bound,
       begin,
       end,
-      observe: (trace) => checkInventory(world, scenario, trace.at(-1) as string),
+      observe: async (trace) => {
+        if (world.violation) throw world.violation
+        await checkInventory(world, scenario, trace.at(-1) as string)
+      },
       passTime: () => passTime(world),
     })
   } finally {
@@ -100,7 +109,9 @@ async function bringToRest(world: World, { terms }: Scenario): Promise<void> {
     await world.forward(61)
     await act.reap()
     await world.forward(241)
-    while ((await act.attempt()) !== undefined);
+    for (let attempts = 0; (await act.attempt()) !== undefined; attempts++) {
+      if (attempts > 20) throw new Error('attempts follow one on the other')
+    }
   }
   await world.forward(61)
   await act.collect()

@@ -26,6 +26,7 @@ export interface Terms {
 export function checkAlways(planted: Facts, facts: Facts, terms: Terms): void {
   checkJobs(facts, terms)
   checkFlags(facts)
+  if (!terms.mayExpire) checkFences(facts)
   checkRetirement(facts)
   for (const job of facts.jobs) {
     if (job.status === 'completed') checkCompleted(planted, facts, job, terms)
@@ -100,6 +101,11 @@ function checkLease(at: string, before: Row, after: Row, attempts: Row[]): void 
     return
   }
   must(after.lease_token === null, 'a job was claimed that somebody had')
+  if (after.attempts < before.attempts) {
+    // The attempt that has this number in the end is a later one.
+    must(isHeld, 'a lease that was over gave its attempt back')
+    return
+  }
   if (after.status === 'completed') must(isHeld, 'a lease that was over completed a job')
   const { outcome } =
     attempts.find((one) => one.job_id === after.id && one.number === before.attempts) ?? {}
@@ -107,8 +113,35 @@ function checkLease(at: string, before: Row, after: Row, attempts: Row[]): void 
   if (outcome === 'lost') must(!isHeld, 'a lease was lost that was not over')
 }
 
+/** A worker changes something only while it has a job; whoever lost it changes nothing any more. */
+function checkFences({ history }: Facts): void {
+  const holders = new Map<string, number>()
+  const workers = new Set<number>()
+  for (const { pid, place, op, old: before, new: after } of history) {
+    if (place === 'deletion_jobs' && before && after) {
+      const isCounted = countedOf(before) === countedOf(after)
+      must(isCounted || holders.get(after.id) === pid, 'a job is counted by who does not have it')
+      if (after.lease_token === null) holders.delete(after.id)
+      else if (after.lease_token !== before.lease_token) {
+        holders.set(after.id, pid)
+        workers.add(pid)
+      }
+    }
+    if (op !== 'DELETE' || !workers.has(pid) || place === 'chunks') continue
+    must([...holders.values()].includes(pid), `${place} went by the hand of who lost the job`)
+  }
+}
+
+const countedOf = (job: Row) =>
+  [job.removed_sessions, job.removed_chunks, job.removed_browsers, job.removed_blobs].join()
+
 /** A person is flagged with a job exactly while the job is open; no two open jobs are of one. */
-function checkFlags({ persons, jobs }: Facts): void {
+function checkFlags({ persons, jobs, history }: Facts): void {
+  for (const { old: before, new: after } of ofPlace(history, 'persons')) {
+    if (!before?.deletion_job_id || !after) continue
+    const isSame = JSON.stringify(before.properties) === JSON.stringify(after.properties)
+    must(isSame, 'a person being deleted was changed')
+  }
   const open = jobs.filter((job) => job.status === 'pending' || job.status === 'running')
   for (const job of open) {
     const person = persons.find(

@@ -28,12 +28,12 @@ export interface Place {
 export type Operations = ReturnType<typeof operationsOf>
 
 export function operationsOf(world: World, project: TestProject = world.project) {
-  const { app, options, recordings } = world
+  const { options, recordings } = world
   const { db } = options
 
   async function send(method: string, path: string, body?: unknown): Promise<Answer> {
     const payload = body === undefined ? undefined : JSON.stringify(body)
-    const response = await app.inject({
+    const response = await world.app().inject({
       method: method as 'GET',
       url: path,
       headers: {
@@ -46,7 +46,7 @@ export function operationsOf(world: World, project: TestProject = world.project)
   }
 
   async function ingest(path: string, payload: string | Buffer): Promise<Answer> {
-    const response = await app.inject({
+    const response = await world.app().inject({
       method: 'POST',
       url: `/ingest/v1/${path}`,
       headers: { 'content-type': 'text/plain' },

@@ -5,7 +5,8 @@ import type { Sql } from '../../src/sql.ts'
 /*
  * Runs several actors, each in its lane with a database connection of its own, so that at any
  * moment exactly one of them takes a step. A step is one statement, one commit or one call of the
- * blob store of the real product code. Which lane takes the next step is the schedule, and the
+ * blob store of the real product code; with gates, which are locks that somebody outside of the
+ * lanes holds, a statement is several. Which lane takes the next step is the schedule, and the
  * schedule is the caller's choice. A lane whose statement waits for a lock of another is found by
  * asking PostgreSQL (pg_blocking_pids), never by waiting for some time.
  */
@@ -21,11 +22,23 @@ export interface Lane {
   inFlight: string | undefined
   hasEnded: boolean
   isBlocked: boolean
+  /** Its statement stands at a gate. */
+  isAtGate: boolean
+}
+
+/** Where statements stop in their midst. */
+export interface Gates {
+  /** The backend that keeps the gates shut. */
+  pid: number
+  /** Lets the statement of a lane go on to its next gate, or to its end. */
+  pass(pid: number): Promise<unknown>
+  open(): Promise<unknown>
 }
 
 interface Ready {
   what: string
   allow(): void
+  refuse(error: Error): void
   /** How many steps there were when a sleep began; undefined for what is no sleep. */
   sleepsSince: number | undefined
 }
@@ -47,6 +60,8 @@ export interface Scheduler {
   isAsleep(): boolean
   /** Wakes all that sleep: time has passed. */
   wake(): void
+  /** Ends all actors where they stand, so that none goes on, or holds a lock, behind our back. */
+  abandon(): Promise<void>
   outcomes: Map<string, Outcome>
 }
 
@@ -85,12 +100,19 @@ export class Stuck extends Error {
   override readonly name = 'Stuck'
 }
 
+/** What an actor hears that may take no further step, as its schedule is over. */
+class Abandoned extends Error {
+  override readonly name = 'Abandoned'
+}
+
 export function startLanes(
   sql: Sql,
   actors: { name: string; pid: number; run: () => Promise<unknown> }[],
+  gates?: Gates,
 ): Scheduler {
   let steps = 0
   let changes = 0
+  let isAbandoned = false
   let tell = () => {}
   const changed = () => {
     changes++
@@ -104,12 +126,14 @@ export function startLanes(
     inFlight: undefined,
     hasEnded: false,
     isBlocked: false,
+    isAtGate: false,
   }))
 
   const inner: Inner = {
     async take(lane, what, run, isSleep = false) {
-      await new Promise<void>((allow) => {
-        lane.ready.push({ what, allow, sleepsSince: isSleep ? steps : undefined })
+      if (isAbandoned) throw new Abandoned()
+      await new Promise<void>((allow, refuse) => {
+        lane.ready.push({ what, allow, refuse, sleepsSince: isSleep ? steps : undefined })
         changed()
       })
       try {
@@ -136,7 +160,7 @@ export function startLanes(
   })
 
   const isMoving = (lane: Lane) =>
-    !lane.hasEnded && (lane.inFlight !== undefined || lane.ready.length === 0)
+    !lane.hasEnded && !lane.isAtGate && (lane.inFlight !== undefined || lane.ready.length === 0)
 
   async function settle() {
     const until = performance.now() + stuckMilliseconds
@@ -150,7 +174,7 @@ export function startLanes(
       const seen = changes
       if (await allBlocked(moving)) {
         if (seen !== changes) continue
-        for (const lane of moving) lane.isBlocked = true
+        for (const lane of moving) lane.isBlocked = !lane.isAtGate
         return
       }
       for (const lane of moving) lane.isBlocked = false
@@ -180,12 +204,15 @@ export function startLanes(
       select pid, pg_blocking_pids(pid) as by
       from unnest(${moving.map((lane) => lane.pid)}::integer[]) as pid`
     const waitsFor = new Map(rows.map(({ pid, by }) => [pid, by]))
+    for (const lane of moving) {
+      if (gates && waitsFor.get(lane.pid)?.includes(gates.pid)) lane.isAtGate = true
+    }
     const still = new Set(lanes.filter((lane) => !isMoving(lane)).map((lane) => lane.pid))
     // Grows from those who stand still to all who wait for one of them; what is in a circle of
     // locks, or waits for somebody else, is never reached.
     for (let hasGrown = true; hasGrown; ) {
       hasGrown = false
-      for (const { pid } of moving) {
+      for (const { pid } of moving.filter((lane) => !lane.isAtGate)) {
         const by = waitsFor.get(pid) ?? []
         if (still.has(pid) || by.length === 0 || !by.every((one) => still.has(one))) continue
         still.add(pid)
@@ -212,9 +239,16 @@ export function startLanes(
     settle,
     enabled: () =>
       lanes.filter(
-        ({ ready, inFlight }) => inFlight === undefined && ready[0] && isAwake(ready[0]),
+        ({ ready, inFlight, isAtGate }) =>
+          isAtGate || (inFlight === undefined && ready[0] && isAwake(ready[0])),
       ),
     step(lane) {
+      if (lane.isAtGate) {
+        steps++
+        lane.isAtGate = false
+        void gates?.pass(lane.pid)
+        return `(goes on) ${lane.inFlight}`
+      }
       const { what, allow, sleepsSince } = lane.ready.shift() as Ready
       // Waking up is no progress that somebody else may sleep for.
       if (sleepsSince === undefined) steps++
@@ -225,6 +259,19 @@ export function startLanes(
     isAsleep: () => lanes.some(({ ready }) => ready[0] && !isAwake(ready[0])),
     wake() {
       steps++
+    },
+    async abandon() {
+      isAbandoned = true
+      for (const lane of lanes) lane.isAtGate = false
+      await gates?.open()
+      for (const { ready } of lanes) {
+        for (const { refuse } of ready.splice(0)) refuse(new Abandoned())
+      }
+      const until = performance.now() + stuckMilliseconds
+      while (!lanes.every((lane) => lane.hasEnded)) {
+        if (performance.now() > until) throw new Stuck(describe())
+        await changeWithin(patienceMilliseconds)
+      }
     },
   }
 }

@@ -19,7 +19,7 @@ import { connect, connectOne, type Db, type DbAddress, type Sql } from '../../sr
 import { Crash } from '../erasure-faults.ts'
 import { newProject, type TestProject } from '../fixtures.ts'
 import { sown, statementOf } from './faults.ts'
-import { asStep, currentLane, type Lane } from './scheduler.ts'
+import { asStep, currentLane, type Gates, type Lane } from './scheduler.ts'
 
 export const retryDelaysSeconds = [30, 60, 120, 240] as const
 
@@ -43,6 +43,8 @@ export interface Facts {
 
 export interface Written {
   at: string
+  /** The backend of the connection it was written on: each actor has one of its own. */
+  pid: number
   place: string
   op: 'INSERT' | 'UPDATE' | 'DELETE'
   old: Row | null
@@ -72,8 +74,8 @@ export interface Failure {
 export interface World {
   project: TestProject
   otherProject: TestProject
-  /** The product, as it is put together for real. */
-  app: Awaited<ReturnType<typeof buildApp>>
+  /** The product, as it is put together for real: each actor is in a process of its own. */
+  app(): Awaited<ReturnType<typeof buildApp>>
   options: AttemptOptions
   recordings: Recordings
   folder: string
@@ -82,8 +84,13 @@ export interface World {
   query(text: string): Promise<unknown>
   /** The connections of actors; the n-th lane has the n-th. */
   pids(count: number): Promise<number[]>
+  /** Shuts the gates in the statements of these connections. */
+  shutGates(pids: readonly number[]): Promise<Gates>
+  openGates(): Promise<unknown>
   /** Asked before each step takes place; throws where it must not. */
   watch: ((what: string, key: string) => Promise<void>) | undefined
+  /** What must not take place and did; the product, which hears of it as a fault, may go on. */
+  violation: Error | undefined
   death: Death | undefined
   failure: Failure | undefined
   /** The store behaves as a bucket: it has no places, so a late put succeeds. */
@@ -113,10 +120,22 @@ const tables = [
   ...['test_clock'],
 ]
 
-/** Looked up whenever a process has not asked for some seconds: no step of any protocol. */
-const isAside = /from keys|pg_notify|worker_seen/
+/** Of a key that was not asked for some seconds, and news for others: no step of any protocol. */
+const isAside = /from keys|update keys|pg_notify|worker_seen/
 
 const lanesMaximum = 5
+
+/** The kind of the advisory locks that are gates; the other half of one is a backend. */
+const gatesClass = 4_711
+
+/**
+ * Where a statement stops while the gates are shut: it has looked, and is about to write; with a
+ * row that is changed it has its lock.
+ */
+const gatedWrites = {
+  insert: ['persons', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs', 'receipts'],
+  update: ['persons', 'browsers', 'sessions', 'chunks', 'deletion_jobs'],
+}
 
 export async function openWorld(address: DbAddress): Promise<World> {
   await migrate(address, 'keys')
@@ -145,6 +164,7 @@ export async function openWorld(address: DbAddress): Promise<World> {
 
   const world = {
     watch: undefined,
+    violation: undefined,
     death: undefined,
     failure: undefined,
     isBucket: false,
@@ -154,17 +174,16 @@ export async function openWorld(address: DbAddress): Promise<World> {
   const log = createLog('debug', destination)
   const metrics = createMetrics()
   const recordings = { db, blobs, browserKeys: { sql: db.sql, masterKeys } }
-  const app = await buildApp({
-    db,
-    log,
-    metrics,
-    cursorKey: await readCursorKey(address),
-    recordings,
-  })
+  const cursorKey = await readCursorKey(address)
+  const appOptions = { db, log, metrics, cursorKey, recordings }
+  const [appOutside, ...appsOfLanes] = await Promise.all(dbs.map(() => buildApp(appOptions)))
   return Object.assign(world, {
     project,
     otherProject,
-    app,
+    app() {
+      const lane = currentLane()
+      return (lane ? appsOfLanes[laneNumber(lane)] : appOutside) as NonNullable<typeof appOutside>
+    },
     recordings,
     folder,
     eye: eye.sql,
@@ -185,6 +204,20 @@ export async function openWorld(address: DbAddress): Promise<World> {
       // Asked each time: a connection that was idle for long is another one by now.
       return Promise.all(ofLanes.slice(0, count).map(pidOf))
     },
+    async shutGates(pids: readonly number[]) {
+      await eye.sql`
+        select pg_advisory_lock(${gatesClass}, pid) from unnest(${pids}::integer[]) as pid`
+      const [row] = await eye.sql<{ pid: number }>`select pg_backend_pid() as pid`
+      return {
+        pid: row!.pid,
+        pass: (pid: number) =>
+          eye.sql`
+            select pg_advisory_unlock(${gatesClass}, ${pid}),
+              pg_advisory_lock(${gatesClass}, ${pid})`,
+        open: () => world.openGates(),
+      }
+    },
+    openGates: () => eye.sql`select pg_advisory_unlock_all()`,
     async forward(seconds: number) {
       await query(`update test_clock set at = at + ${seconds} * interval '1 second'`)
     },
@@ -210,7 +243,7 @@ export async function openWorld(address: DbAddress): Promise<World> {
     facts: () => readFacts(eye.sql, folder),
     logged: () => logged,
     async close() {
-      await app.close()
+      for (const app of [appOutside, ...appsOfLanes]) await app?.close()
       for (const one of dbs) await one.end()
       await eye.end()
       await rm(folder, { recursive: true, force: true })
@@ -247,12 +280,12 @@ async function prepareDatabase(query: (text: string) => Promise<unknown>, databa
     create or replace function app_now() returns timestamptz
       language sql volatile as 'select at from test_clock';
     create table history (
-      number bigint generated always as identity, at timestamptz, place text, op text,
+      number bigint generated always as identity, at timestamptz, pid integer, place text, op text,
       old jsonb, new jsonb);
     create function keep_history() returns trigger language plpgsql as $$
     begin
-      insert into history (at, place, op, old, new) values (
-        app_now(), tg_table_name, tg_op,
+      insert into history (at, pid, place, op, old, new) values (
+        app_now(), pg_backend_pid(), tg_table_name, tg_op,
         case when tg_op <> 'INSERT' then to_jsonb(old) end,
         case when tg_op <> 'DELETE' then to_jsonb(new) end);
       return null;
@@ -261,6 +294,20 @@ async function prepareDatabase(query: (text: string) => Promise<unknown>, databa
     await query(`
       create trigger keep_history after insert or update or delete on ${table}
         for each row execute function keep_history()`)
+  }
+  await query(`
+    create function stop_at_gate() returns trigger language plpgsql as $$
+    begin
+      perform pg_advisory_lock(${gatesClass}, pg_backend_pid());
+      perform pg_advisory_unlock(${gatesClass}, pg_backend_pid());
+      return new;
+    end $$;`)
+  for (const [write, places] of Object.entries(gatedWrites)) {
+    for (const table of places) {
+      await query(`
+        create trigger stop_at_gate_of_${write} before ${write} on ${table}
+          for each row execute function stop_at_gate()`)
+    }
   }
   // Nobody but the actors takes locks here, and what has been committed need not survive.
   for (const table of tables) await query(`alter table ${table} set (autovacuum_enabled = false)`)
@@ -293,7 +340,6 @@ function productDb(world: World, outside: Db, ofLanes: Db[]): Db {
   return {
     sql,
     short: sql,
-    write: sql,
     begin: (work) =>
       mine().begin(async (tx) => {
         let result: Awaited<ReturnType<typeof work>>
@@ -319,18 +365,26 @@ async function effect<T>(world: World, what: string, run: () => Promise<T>, key 
   const dies = death !== undefined && lane?.name === death.lane
   if (dies && isDead.has(death)) throw new Crash()
   return asStep(what, async () => {
-    await world.watch?.(what, key)
+    await world.watch?.(what, key).catch((error) => {
+      world.violation ??= error
+      throw error
+    })
     const isHere = dies && death.at.test(what)
     if (isHere) isDead.add(death)
     if (isHere && death.when === 'before') throw new Crash()
     if (lane?.name === failure?.lane && failure?.at.test(what)) {
       throw new BlobFault('failed', 'The store refuses.')
     }
-    const result = await run()
+    const result = await run().catch((error) => {
+      if (isDeadlock(error)) world.violation ??= new Error('two actors waited for one another')
+      throw error
+    })
     if (isHere) throw new Crash()
     return result
   })
 }
+
+const isDeadlock = ({ code }: { code?: string }) => code === '40P01'
 
 const isDead = new WeakSet<Death>()
 

@@ -1,0 +1,201 @@
+import { done, type Place, recordPerson } from './operations.ts'
+import { ada, check, isOneOf, plantAda, plantDeleted, type Scenario, work } from './scenario.ts'
+
+/** Requests about persons, and of a browser that names one. */
+export const scenariosOfPersons: Scenario[] = [
+  {
+    name: 'DELETE ∥ DELETE, same flag: one job for both',
+    bounds: [1, 3],
+    schedulesMinimum: [10, 10],
+    plant: plantAda,
+    actors: (act) => ({ '1 DELETE': () => act.remove('ada'), '2 DELETE': () => act.remove('ada') }),
+    expect(answers, atRest) {
+      const jobs = [answers['1 DELETE'], answers['2 DELETE']].map(({ json }) => json.job?.id)
+      check(jobs[0] !== undefined && jobs[0] === jobs[1], 'two DELETEs have two jobs')
+      check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+  {
+    name: 'DELETE ∥ DELETE, other flag: one 202, one 409',
+    bounds: [1, 3],
+    schedulesMinimum: [10, 10],
+    plant: plantAda,
+    actors: (act) => ({
+      '1 DELETE': () => act.remove('ada'),
+      '2 DELETE': () => act.remove('ada', true),
+    }),
+    expect(answers) {
+      const statuses = [answers['1 DELETE'].status, answers['2 DELETE'].status].sort()
+      check(statuses.join() === '202,409', `they answered ${statuses.join()}`)
+    },
+  },
+  {
+    name: 'DELETE ∥ DELETE ∥ worker: two jobs only if the first was over, the second then 404',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 435],
+    plant: plantAda,
+    terms: { areCountsExact: true },
+    actors: (act) => ({
+      '1 DELETE': () => act.remove('ada'),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect(answers, atRest) {
+      for (const name of ['1 DELETE', '2 DELETE']) isOneOf(answers[name], 202, 404)
+      check(atRest.jobs.length === 1, 'there are two jobs')
+    },
+  },
+  {
+    name: 'POST ∥ DELETE: merged and then erased, or 409',
+    bounds: [1, 3],
+    schedulesMinimum: [6, 6],
+    plant: plantAda,
+    actors: (act) => ({
+      '1 DELETE': () => act.remove('ada'),
+      '2 POST': () => act.post('ada', { plan: 'pro' }),
+    }),
+    expect(answers, atRest) {
+      isOneOf(answers['2 POST'], 200, 409)
+      check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+  {
+    name: 'PATCH ∥ DELETE ∥ POST: merged and then erased, or 409',
+    bounds: [1, 3],
+    schedulesMinimum: [25, 35],
+    plant: plantAda,
+    actors: (act) => ({
+      '1 DELETE': () => act.remove('ada', true),
+      '2 PATCH': () => act.patch('ada', { plan: 'pro', email: 'ada@example.com' }),
+      '3 POST': () => act.post('ada', { name: 'Ada Lovelace' }),
+    }),
+    expect(answers, atRest) {
+      for (const name of ['2 PATCH', '3 POST']) isOneOf(answers[name], 200, 409)
+      check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+  {
+    name: 'POST ∥ worker: 409 before the end, 201 after it, with a person that shares nothing',
+    bounds: [1, 3],
+    schedulesMinimum: [25, 71],
+    plant: plantDeleted(),
+    terms: { areCountsExact: true },
+    actors: (act) => ({
+      '1 worker': () => work(act),
+      '2 POST': async () => {
+        const answer = await act.post('ada', { plan: 'new' })
+        return { answer, seen: await act.get('ada') }
+      },
+    }),
+    expect({ '2 POST': { answer, seen } }, atRest) {
+      isOneOf(answer, 201, 409)
+      const [person] = ada(atRest)
+      check((person !== undefined) === (answer.status === 201), 'a person that nobody made')
+      if (answer.status === 409) return
+      check(JSON.stringify(person?.properties) === '{"plan":"new"}', 'properties were resurrected')
+      check(JSON.stringify(seen.json.person.properties) === '{"plan":"new"}', 'GET shows others')
+      check(!atRest.links.some((link) => link.person_id === person?.id), 'it has the old browser')
+    },
+  },
+  {
+    name: 'DELETE ∥ worker in its last steps: the same job, or 404',
+    bounds: [1, 3],
+    schedulesMinimum: [26, 104],
+    plant: plantDeleted(),
+    actors: (act) => ({ '1 worker': () => work(act), '2 DELETE': () => act.remove('ada') }),
+    expect({ '2 DELETE': answer }, atRest) {
+      isOneOf(answer, 202, 404)
+      check(atRest.jobs.length === 1, 'a second job was made')
+    },
+  },
+  {
+    name: 'identify ∥ DELETE: linked and then erased, or ignored',
+    bounds: [1, 3],
+    schedulesMinimum: [10, 23],
+    plant: async (act) => {
+      await recordPerson(act, 'ada')
+      const other: Place = await done(act.start())
+      await done(act.chunk(other, 0))
+      return other
+    },
+    actors: (act, { browserId }: Place) => ({
+      '1 identify': () => act.identify(browserId, 'ada'),
+      '2 DELETE': () => act.remove('ada'),
+    }),
+    expect({ '1 identify': answer }, atRest, { browserId }) {
+      isOneOf(answer, 200)
+      check(ada(atRest).length === 0, 'the person is there')
+      const isLinked = atRest.links.some((link) => link.browser_id === browserId)
+      check(!isLinked, 'the browser is somebody’s')
+    },
+  },
+  {
+    name: 'identify ∥ DELETE ∥ worker: the person is erased; a new one is made only afterwards',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 426],
+    plant: async (act) => {
+      await recordPerson(act, 'ada')
+      return done(act.start())
+    },
+    terms: { areCountsExact: true },
+    actors: (act, { browserId }: Place) => ({
+      '1 identify': () => act.identify(browserId, 'ada'),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect({ '1 identify': answer }, atRest, { browserId }) {
+      isOneOf(answer, 200, 410)
+      const [person] = ada(atRest)
+      const link = atRest.links.find((one) => one.browser_id === browserId)
+      check(link?.person_id === person?.id, 'a person without the browser it was made for')
+      check(!person || person.properties.name === undefined, 'the old person is there')
+    },
+  },
+  {
+    name: 'a stale identify ∥ worker: 410, and nobody comes back',
+    bounds: [1, 3],
+    schedulesMinimum: [24, 24],
+    plant: plantDeleted(),
+    actors: (act, { places }) => ({
+      '1 worker': () => work(act),
+      '2 identify': () => act.identify(places[0].browserId, 'ada'),
+    }),
+    expect({ '2 identify': answer }, atRest) {
+      isOneOf(answer, 410)
+      check(ada(atRest).length === 0, 'the person came back')
+    },
+  },
+  {
+    name: 'two identifies of one browser: it is one person’s, the other makes nobody',
+    bounds: [1, 3],
+    schedulesMinimum: [11, 57],
+    plant: (act) => done(act.start()),
+    actors: (act, { browserId }: Place) => ({
+      '1 identify': () => act.identify(browserId, 'ada'),
+      '2 identify': () => act.identify(browserId, 'grace'),
+    }),
+    expect(answers, atRest, { browserId }) {
+      const next = [answers['1 identify'], answers['2 identify']].map(({ json }) => json.next)
+      check(next.sort().join() === 'continue,new_browser', `they answered ${next.join()}`)
+      const people = atRest.persons.filter((one) => one.external_id !== 'bystander')
+      check(people.length === 1, `${people.length} persons`)
+      const [link] = atRest.links.filter((one) => one.browser_id === browserId)
+      check(link?.person_id === people[0]?.id, 'the browser is nobody’s')
+    },
+  },
+  {
+    name: 'two identifies of two browsers as one new person ∥ DELETE: all of it, or nothing',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 484],
+    plant: async (act) => [await done(act.start()), await done(act.start())],
+    actors: (act, [one, two]: Place[]) => ({
+      '1 identify': () => act.identify(one!.browserId, 'ada'),
+      '2 identify': () => act.identify(two!.browserId, 'ada'),
+      '3 DELETE': () => act.remove('ada'),
+    }),
+    expect({ '3 DELETE': answer }, atRest) {
+      isOneOf(answer, 202, 404)
+      check(ada(atRest).length <= 1, 'the person is there twice')
+    },
+  },
+]

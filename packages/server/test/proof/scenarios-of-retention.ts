@@ -1,0 +1,73 @@
+import { done, type Place } from './operations.ts'
+import { ada, check, isOneOf, plantAda, type Scenario, work } from './scenario.ts'
+
+/** What the retention takes away beside the erasure. */
+export const scenariosOfRetention: Scenario[] = [
+  {
+    name: 'retention ∥ DELETE ∥ worker at the same session: gone, whoever was first',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 1870],
+    plant: async (act) => {
+      const planted = await plantAda(act)
+      await act.forward(31 * 86_400)
+      return planted
+    },
+    terms: { mayExpire: true },
+    actors: (act) => ({
+      '1 retention': () => act.expire(),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect(_answers, atRest) {
+      check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+  {
+    name: 'retention ∥ start and identify of a browser that nobody has used for long',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 2750],
+    plant: async (act) => {
+      const started = await done(act.start())
+      await act.forward(31 * 86_400)
+      return started
+    },
+    terms: { mayExpire: true },
+    actors: (act, { browserId }: Place) => ({
+      '1 retention': () => act.expire(),
+      '2 start': () => act.start(browserId),
+      '3 identify': () => act.identify(browserId, 'ada'),
+    }),
+    expect(answers, atRest, { browserId }) {
+      isOneOf(answers['2 start'], 200, 410)
+      isOneOf(answers['3 identify'], 200, 410)
+      const isThere = atRest.browsers.some((one) => one.id === browserId)
+      const isUsed = [answers['2 start'], answers['3 identify']].some((one) => one.status === 200)
+      check(isThere || !isUsed, 'a browser that was told to go on is gone')
+      const started = answers['2 start'].json.sessionId
+      check(
+        started === undefined || atRest.sessions.some((one) => one.id === started),
+        'a session that was given out is gone',
+      )
+    },
+  },
+  {
+    name: 'retention ∥ a chunk of a session of the last hour before it is too old',
+    bounds: [1, 3],
+    schedulesMinimum: [17, 50],
+    plant: async (act, world) => {
+      const planted = await plantAda(act)
+      // A session takes chunks for eight days; this project keeps recordings for a week.
+      await world.query(`update projects set retention_days = 7 where id = ${world.project.id}`)
+      await act.forward(7.5 * 86_400)
+      return planted
+    },
+    terms: { mayExpire: true },
+    actors: (act, { places }) => ({
+      '1 retention': () => act.expire(),
+      '2 chunk': () => act.chunk(places[0], 7),
+    }),
+    expect({ '2 chunk': answer }) {
+      isOneOf(answer, 200, 410)
+    },
+  },
+]

@@ -1,0 +1,156 @@
+import { recordPerson } from './operations.ts'
+import { bystanders, check, isOneOf, plantAda, type Scenario, work } from './scenario.ts'
+
+/** What browsers send while their person is erased. */
+export const scenariosOfUploads: Scenario[] = [
+  {
+    name: 'chunk ∥ DELETE ∥ worker: in the erased set, or 410',
+    bounds: [1, 2],
+    schedulesMinimum: [61, 181],
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect({ '1 chunk': answer }, atRest) {
+      isOneOf(answer, 200, 410)
+      check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+    },
+  },
+  {
+    name: 'chunk ∥ DELETE with the recordings kept ∥ worker: stored whole, or 410',
+    bounds: [1, 2],
+    schedulesMinimum: [48, 168],
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 DELETE': () => act.remove('ada', true),
+      '3 worker': () => work(act),
+    }),
+    expect({ '1 chunk': answer }, atRest, { places }) {
+      isOneOf(answer, 200, 410)
+      const mine = atRest.chunks.filter((one) => one.session_id === places[0].sessionId)
+      check(mine.length === (answer.status === 200 ? 2 : 1), `${mine.length} chunks are there`)
+      check(atRest.links.length === bystanders.links, 'the recordings lead to somebody')
+    },
+  },
+  ...[false, true].map(
+    (isBucket): Scenario => ({
+      name: `an upload whose intent runs out ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: never confirmed afterwards`,
+      bounds: [1, 3],
+      schedulesMinimum: [30, 66],
+      isBucket,
+      // A bucket takes what is put after the end, sealed under a key that is gone; whoever put it
+      // deletes it again.
+      terms: { mayPutLate: isBucket },
+      plant: plantAda,
+      actors: (act, { places }) => ({
+        '1 chunk': () => act.chunk(places[0], 7),
+        '2 DELETE and worker': async () => {
+          const answer = await act.remove('ada')
+          await act.forward(61)
+          return [answer, await act.attempt()]
+        },
+      }),
+      expect({ '1 chunk': answer }, atRest) {
+        isOneOf(answer, 200, 410)
+        check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+      },
+    }),
+  ),
+  {
+    name: 'an upload whose intent runs out ∥ the collector: stored or gone, never half of it',
+    bounds: [1, 3],
+    schedulesMinimum: [6, 15],
+    terms: { mayPutLate: true },
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 collector': async () => [await act.forward(61), await act.collect()],
+    }),
+    expect({ '1 chunk': answer }, atRest) {
+      isOneOf(answer, 200, 410)
+      const isThere = atRest.chunks.some((one) => one.number === 7)
+      check(isThere === (answer.status === 200), 'what was answered is not so')
+    },
+  },
+  {
+    name: 'an expired upload repeated ∥ the first one ∥ the collector: one chunk at most',
+    bounds: [1, 2],
+    schedulesMinimum: [35, 173],
+    terms: { mayPutLate: true },
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 chunk': async () => {
+        await act.forward(61)
+        return act.chunk(places[0], 7)
+      },
+      '3 collector': () => act.collect(),
+    }),
+    expect(answers, atRest) {
+      isOneOf(answers['1 chunk'], 200, 410, 409)
+      isOneOf(answers['2 chunk'], 200, 410, 409)
+      const there = atRest.chunks.filter((one) => one.number === 7).length
+      const was200 = [answers['1 chunk'], answers['2 chunk']].some(({ status }) => status === 200)
+      check(there === (was200 ? 1 : 0), 'what was answered is not so')
+    },
+  },
+  ...(['before', 'after'] as const).flatMap((when) =>
+    [false, true].map(
+      (isBucket): Scenario => ({
+        name: `an uploader dies ${when} its put ∥ DELETE ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}`,
+        bounds: [0, 2],
+        schedulesMinimum: [6, 136],
+        isBucket,
+        death: { lane: '1 chunk', at: /^blobs\.put/, when },
+        terms: { mayLeaveSealed: isBucket },
+        plant: plantAda,
+        actors: (act, { places }) => ({
+          '1 chunk': () => act.chunk(places[0], 7),
+          '2 DELETE': () => act.remove('ada'),
+          '3 worker': () => work(act),
+        }),
+        expect(_answers, atRest) {
+          check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+        },
+      }),
+    ),
+  ),
+  {
+    name: 'start ∥ DELETE ∥ worker: in the erased set, or 410',
+    bounds: [1, 2],
+    schedulesMinimum: [58, 249],
+    plant: plantAda,
+    terms: { areCountsExact: true },
+    actors: (act, { places }) => ({
+      '1 start': () => act.start(places[0].browserId),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect({ '1 start': answer }, atRest) {
+      isOneOf(answer, 200, 410)
+      check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+    },
+  },
+  {
+    name: 'start and chunk of a browser ∥ DELETE of two browsers with the recordings kept',
+    bounds: [1, 3],
+    schedulesMinimum: [10, 44],
+    plant: (act) => recordPerson(act, 'ada', { browsers: 2 }),
+    actors: (act, { places }) => ({
+      '1 start': async () => {
+        const answer = await act.start(places[1].browserId)
+        return [answer, answer.status === 200 ? await act.chunk(answer.json, 0) : undefined]
+      },
+      '2 DELETE': () => act.remove('ada', true),
+    }),
+    expect({ '1 start': [start, chunk] }, atRest) {
+      isOneOf(start, 200, 410)
+      if (chunk) isOneOf(chunk, 200, 410)
+      const mine = atRest.sessions.length - bystanders.sessions
+      check(mine === (start.status === 200 ? 3 : 2), `${mine} sessions are there`)
+    },
+  },
+]

@@ -1,0 +1,185 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { ClaimedJob } from '../../src/erasure/attempts.ts'
+import type { Operations } from './operations.ts'
+import { ada, check, isOneOf, plantDeleted, type Scenario, work } from './scenario.ts'
+import type { Failure, World } from './world.ts'
+
+/** The store of the first lane refuses to delete. */
+const cannotDelete: Failure = { lane: '1 worker', at: /^blobs\.deletePrefix/ }
+
+/** Workers, their leases, and what takes over from them. */
+export const scenariosOfWorkers: Scenario[] = [
+  {
+    name: 'two workers: one of them has the job',
+    bounds: [1, 3],
+    schedulesMinimum: [47, 47],
+    plant: plantDeleted(),
+    terms: { areCountsExact: true },
+    actors: (act) => ({ '1 worker': () => work(act), '2 worker': () => work(act) }),
+    expect(answers, atRest) {
+      const outcomes = [answers['1 worker'], answers['2 worker']].map(String).sort()
+      check(outcomes.join() === 'completed,undefined', `they were ${outcomes.join()}`)
+      check(atRest.jobs[0]?.attempts === 1, 'two attempts were counted')
+    },
+  },
+  ...[false, true].map(
+    (keepRecordings): Scenario => ({
+      name: `a worker that loses its lease while it works ∥ the one that takes over (recordings ${keepRecordings ? 'kept' : 'deleted'})`,
+      bounds: [0, 2],
+      schedulesMinimum: [2, 143],
+      plant: plantDeleted(keepRecordings, { browsers: keepRecordings ? 2 : 1 }),
+      terms: { areCountsExact: true },
+      actors: (act) => ({
+        '1 worker': () => work(act),
+        '2 other worker': async () => {
+          const lost = [await act.forward(31), await act.reap()]
+          return [lost, await act.forward(31), await act.attempt()]
+        },
+      }),
+      expect({ '1 worker': outcome }) {
+        check([undefined, 'completed', 'lost'].includes(outcome), `it was ${outcome}`)
+      },
+    }),
+  ),
+  {
+    name: 'a lease runs out ∥ the worker that has it ∥ the reaper: completed, or lost once',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 558],
+    plant: plantDeleted(),
+    terms: { areCountsExact: true },
+    actors: (act) => ({
+      '1 worker': () => work(act),
+      '2 clock': () => act.forward(31),
+      '3 reaper': () => act.reap(),
+    }),
+    expect({ '1 worker': outcome }) {
+      check([undefined, 'completed', 'lost'].includes(outcome), `it was ${outcome}`)
+    },
+  },
+  {
+    name: 'renewals ∥ the clock ∥ the reaper: a lease is lost or it stands, never both',
+    bounds: [1, 3],
+    schedulesMinimum: [15, 25],
+    plant: async (act) => {
+      await plantDeleted()(act)
+      const [job] = await act.claim()
+      return job
+    },
+    actors: (act, job: ClaimedJob) => ({
+      '1 worker': async () => [
+        await act.renew(job).catch(isLost),
+        await act.renew(job).catch(isLost),
+      ],
+      '2 clock': async () => [await act.forward(29), await act.forward(2)],
+      '3 reaper': () => act.reap(),
+    }),
+    expect({ '1 worker': renewals, '3 reaper': { lost } }) {
+      check(lost === 0 || lost === 1, 'an attempt was lost twice')
+      check(!(renewals[0] === 'lost' && renewals[1] !== 'lost'), 'a lost lease was renewed')
+    },
+  },
+  ...[1, 5].map(
+    (attempt): Scenario => ({
+      name: `attempt ${attempt} fails ∥ its lease is reaped: it failed once`,
+      bounds: [1, 3],
+      schedulesMinimum: [8, 15],
+      plant: plantFailing(attempt),
+      failure: cannotDelete,
+      terms: { mayFail: true },
+      actors: (act) => ({
+        '1 worker': () => work(act),
+        '2 reaper': async () => [await act.forward(31), await act.reap()],
+      }),
+      expect({ '1 worker': outcome }) {
+        check(['failed', 'lost'].includes(outcome), `it was ${outcome}`)
+      },
+    }),
+  ),
+  {
+    name: 'the fifth attempt fails ∥ DELETE: the same job, or a new one that ends it',
+    bounds: [1, 3],
+    schedulesMinimum: [9, 24],
+    plant: plantFailing(5),
+    failure: cannotDelete,
+    terms: { mayFail: true },
+    actors: (act) => ({ '1 worker': () => work(act), '2 DELETE': () => act.remove('ada') }),
+    expect({ '2 DELETE': answer }, atRest) {
+      isOneOf(answer, 202)
+      check(atRest.jobs.length <= 2, 'a third job was made')
+      const last = atRest.jobs.find((job) => job.id === answer.json.job.id)
+      check(atRest.jobs.length === 1 || last?.status === 'completed', 'the new job has not ended')
+    },
+  },
+  {
+    name: 'a graceful stop ∥ the reaper ∥ another worker: the attempt is given back once',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 1666],
+    plant: plantDeleted(),
+    terms: { mayHandBack: true, areCountsExact: true },
+    actors: (act) => {
+      const stopping = new AbortController()
+      return {
+        '1 worker': () => act.attempt(stopping.signal),
+        '2 stop': async () => {
+          await act.forward(1)
+          const { Stopping } = await import('../../src/erasure/attempt.ts')
+          stopping.abort(new Stopping())
+          await act.forward(30)
+          return act.reap()
+        },
+        '3 worker': () => act.attempt(),
+      }
+    },
+    expect(_answers, atRest) {
+      check(atRest.jobs[0]?.status === 'completed', 'it is not completed')
+    },
+  },
+  {
+    name: 'the ledger is compared ∥ a worker at the same job: completed once',
+    bounds: [0, 2],
+    schedulesMinimum: [2, 690],
+    plant: plantLedgerOnly,
+    terms: { mayHurry: true },
+    actors: (act) => ({ '1 reapply': () => act.reapply(), '2 worker': () => work(act) }),
+    expect(_answers, atRest) {
+      check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+]
+
+/** A job whose next attempt, of this number, will find blobs that cannot be deleted. */
+function plantFailing(attempt: number) {
+  return async (act: Operations, world: World) => {
+    const planted = await plantDeleted()(act)
+    await world.query(
+      `update deletion_jobs set status = 'running', attempts = ${attempt - 1}, started_at = app_now()
+       where ${attempt} > 1`,
+    )
+    await world.query(
+      `insert into deletion_attempts (project_id, job_id, number, started_at, ended_at, outcome, error_code)
+       select project_id, id, n, app_now() - (6 - n) * interval '10 minutes',
+         app_now() - (6 - n) * interval '10 minutes', 'failed', 'test'
+       from deletion_jobs, generate_series(1, ${attempt - 1}) as n`,
+    )
+    return planted
+  }
+}
+
+/** An erasure that was completed, and then forgotten by the database as after a restored backup. */
+async function plantLedgerOnly(act: Operations, world: World) {
+  const planted = await plantDeleted()(act)
+  await world.keepPlanted()
+  await act.attempt()
+  const key = `ledger/${world.project.id}/${planted.job.id}.json`
+  const entry = (await world.facts()).files.get(key)!
+  await world.replant()
+  await mkdir(dirname(join(world.folder, key)), { recursive: true })
+  await writeFile(join(world.folder, key), entry)
+  return planted
+}
+
+const isLost = (error: Error) => {
+  if (error.name !== 'LeaseLost') throw error
+  return 'lost'
+}
