@@ -45,7 +45,8 @@ export function createClient(options: ClientOptions) {
     halt()
     shared.remove()
   }
-  const sessions = createSessions({ platform, server, shared, halted: () => halted, halt })
+  const waiting = () => recording()?.pause('offline')
+  const sessions = createSessions({ platform, server, shared, halted: () => halted, halt, waiting })
   const followed = { ...options, server, sessions, inOrder, halt, halted: () => halted }
   const { recording, rotate, recordAgain } = followSessions(followed)
 

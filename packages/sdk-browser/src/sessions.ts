@@ -15,6 +15,8 @@ export interface SessionsOptions {
   halted(): boolean
   /** The server wants nothing from this page. */
   halt(): void
+  /** There is no session to record into, and for now none is to be had. */
+  waiting(): void
 }
 
 export type Sessions = ReturnType<typeof createSessions>
@@ -105,7 +107,7 @@ export function createSessions(options: SessionsOptions) {
 
 /** Asks for a session until there is an answer to act on; nothing once the page is done with. */
 async function askUntilAnswered(options: SessionsOptions, browserId: string | undefined) {
-  const { platform, server, halted, halt } = options
+  const { platform, server, halted, halt, waiting } = options
   const url = bare(platform.pageUrl()).slice(0, URL_CHARACTERS_MAXIMUM)
   for (let failures = 1; ; failures++) {
     const answer = await server.post(
@@ -119,6 +121,7 @@ async function askUntilAnswered(options: SessionsOptions, browserId: string | un
       halt()
       return undefined
     }
+    waiting()
     const wait = backoff(failures, answer.retryAfterSeconds, platform.random())
     await new Promise<void>((resolve) => platform.after(wait, resolve))
     if (halted()) return undefined

@@ -87,6 +87,7 @@ function page(
     log,
     write: (text: string) => recording?.write(text, false),
     act: () => events?.act(),
+    leave: () => events?.hide(true),
     stored: () => JSON.parse(browser.platform.shared.get('lethe.pk_x') ?? 'null'),
   }
 }
@@ -259,7 +260,7 @@ describe('a retired browser', () => {
     const { pass, to, log } = page(
       (request) => (request.query.browser === 'old' ? retired : reply(request)),
       undefined,
-      { 'lethe.unsent': JSON.stringify([unsent]) },
+      { 'lethe.unsent': JSON.stringify({ chunks: [unsent], lost: 0 }) },
     )
     await pass(MINUTE)
     expect(to('chunks').map(({ query }) => query.browser === 'old')).toEqual([true, false])
@@ -315,6 +316,96 @@ describe('reset', () => {
     await one.pass(MINUTE)
     expect(one.stored().browserId).not.toBe(before)
     expect(two.log).toHaveLength(1)
+  })
+})
+
+describe('a tab that is offline for a day', () => {
+  test('keeps 16 MB, records no longer than a session may, and brings all of it once', async () => {
+    const { reply, state } = server()
+    const arrived: Request[] = []
+    const { pass, act, write, log, timers, clock } = page((request) => {
+      const answer = reply(request)
+      if (answer && request.endpoint === 'chunks') arrived.push(request)
+      return answer
+    })
+    await pass(0)
+    const begun = clock.now
+    const written: string[] = []
+    const day = async (minutes: number, characters: number) => {
+      for (let minute = 0; minute < minutes; minute++) {
+        act()
+        const text = `event ${written.length} at ${clock.now} ${'x'.repeat(characters)}`
+        if (log.at(-1)?.startsWith('into')) {
+          write(text)
+          written.push(text)
+        }
+        await pass(MINUTE)
+        expect(timers.size).toBeLessThanOrEqual(4)
+      }
+    }
+    await day(60, 2_000)
+    state.isAway = true
+    await day(24 * 60, 8_000)
+    // The session was over after a day, and no other could be begun.
+    expect(log.at(-1)).toBe('pause offline')
+    const last = Math.max(...written.map((text) => Number(text.split(' ')[3])))
+    expect(last - begun).toBeLessThan(24 * HOUR + MINUTE)
+    expect(written.length).toBeGreaterThan(23 * 60)
+
+    state.isAway = false
+    await day(10, 100)
+    const events = arrived.flatMap(({ body, query }) =>
+      body.split('\n').flatMap((line) => (line.startsWith('event') ? [[line, query.session]] : [])),
+    )
+    expect(events.map(([line]) => line)).toEqual(written)
+    // What came after the day belongs to another session, which begins with a snapshot.
+    const [first, second] = [...new Set(events.map(([, session]) => session))]
+    expect(log.filter((each) => each.startsWith('into')).map((each) => each.split(' ')[2])).toEqual(
+      [first, second],
+    )
+    const numbers = arrived.map(({ query }) => Number(query.number))
+    expect(numbers).toEqual(numbers.map((_, at) => at))
+  })
+
+  test('leaves no more than 2 MB in the tab when it is closed, the oldest first', async () => {
+    const { reply, state } = server()
+    const { pass, act, write, platform, leave } = page(reply)
+    await pass(0)
+    state.isAway = true
+    for (let minute = 0; minute < 600; minute++) {
+      act()
+      write(`event ${minute} ${'x'.repeat(9_000)}`)
+      await pass(MINUTE)
+    }
+    platform.takesBeacons = false
+    leave()
+    const kept = platform.tab.get('lethe.unsent') ?? ''
+    expect(kept.length).toBeGreaterThan(1_500_000)
+    expect(kept.length).toBeLessThan(2_800_000)
+    const { chunks, lost } = JSON.parse(kept)
+    expect(chunks.length + lost).toBeGreaterThanOrEqual(600)
+    expect(chunks.length).toBeGreaterThan(100)
+    expect(JSON.stringify(platform.shared.get('lethe.pk_x')).length).toBeLessThan(1_000)
+
+    // The next page of the tab delivers it, and what is missing is said and not made up.
+    const arrived: Request[] = []
+    const next = page(
+      (request) => {
+        if (request.endpoint === 'chunks') arrived.push(request)
+        return go
+      },
+      undefined,
+      { 'lethe.unsent': kept, 'lethe.tab': platform.tab.get('lethe.tab') ?? '' },
+    )
+    next.platform.shared.set('lethe.pk_x', platform.shared.get('lethe.pk_x') ?? '')
+    await next.pass(10 * MINUTE)
+    const texts = arrived.map(({ body }) => body)
+    const events = texts.flatMap((text) => /event (\d+) /.exec(text)?.[1] ?? [])
+    expect(events).toEqual(events.map((_, at) => String(at)))
+    expect(events.length).toBeGreaterThan(100)
+    expect(next.platform.tab.get('lethe.unsent')).toBeUndefined()
+    const payload = { reason: 'buffer_full', events: lost }
+    expect(texts.join('')).toContain(JSON.stringify({ tag: 'lethe:dropped', payload }))
   })
 })
 

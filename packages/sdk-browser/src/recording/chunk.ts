@@ -58,29 +58,36 @@ const UNSENT_CHARACTERS_MAXIMUM = 2_000_000
 
 type Kept = Omit<Chunk, 'bytes' | 'beaconed' | 'packing'> & { base64: string | undefined }
 
+interface Unsent {
+  chunks: Kept[]
+  /** Events there was no room for. */
+  lost: number
+}
+
 /**
  * Keeps chunks for the next page of this tab. Those that went as beacons are among them, for
  * nobody knows whether they arrived; sent again, the server takes them as done.
  */
 export function keepUnsent({ tab }: Platform, chunks: Chunk[]) {
-  const kept: Kept[] = []
+  const unsent: Unsent = { chunks: [], lost: 0 }
   let characters = 0
   for (const { bytes, beaconed: _, packing: __, ...chunk } of chunks) {
     const base64 = bytes && btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
     characters += chunk.text.length + (base64?.length ?? 0)
-    if (characters > UNSENT_CHARACTERS_MAXIMUM) break
-    kept.push({ ...chunk, base64 })
+    if (characters > UNSENT_CHARACTERS_MAXIMUM) unsent.lost += chunk.events
+    else unsent.chunks.push({ ...chunk, base64 })
   }
-  if (kept.length) tab.set(UNSENT, JSON.stringify(kept))
+  if (characters) tab.set(UNSENT, JSON.stringify(unsent))
 }
 
 /** Takes back what the page before this one could not send. */
-export function takeUnsent({ tab }: Platform): Chunk[] {
-  const kept = readJson<Kept[]>(tab, UNSENT)
+export function takeUnsent({ tab }: Platform): { chunks: Chunk[]; lost: number } {
+  const unsent = readJson<Unsent>(tab, UNSENT)
   tab.remove(UNSENT)
-  if (!Array.isArray(kept)) return []
-  return kept.map(({ base64, ...chunk }) => {
+  if (!Array.isArray(unsent?.chunks)) return { chunks: [], lost: 0 }
+  const chunks = unsent.chunks.map(({ base64, ...chunk }) => {
     const bytes = base64 ? Uint8Array.from(atob(base64), (each) => each.charCodeAt(0)) : undefined
     return { ...chunk, bytes, beaconed: false }
   })
+  return { chunks, lost: unsent.lost }
 }

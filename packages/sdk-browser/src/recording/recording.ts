@@ -17,7 +17,8 @@ export interface RecordingOptions {
   stopped(): void
 }
 
-export type PauseReason = 'idle' | 'buffer_full'
+/** `offline`: the session is over, and the next one cannot be begun. */
+export type PauseReason = 'idle' | 'buffer_full' | 'offline'
 
 export type Recording = ReturnType<typeof createRecording>
 
@@ -70,7 +71,7 @@ export function createRecording({ platform, server, masking, retired, stopped }:
   }
   const pause = (reason?: PauseReason) => {
     if (state !== 'on') return
-    if (reason === 'idle') finish()
+    if (reason === 'idle' || reason === 'offline') finish()
     recorder?.pause()
     state = reason ?? 'off'
     if (reason) uploader.say('lethe:paused', { reason })

@@ -67,7 +67,9 @@ export function createUploader(platform: Platform, server: Server, on: UploaderE
     drained: on.torn,
     chunkBytesMaximum: () => chunkBytesMaximum,
   })
-  for (const chunk of takeUnsent(platform)) queue.add(chunk)
+  const unsent = takeUnsent(platform)
+  for (const chunk of unsent.chunks) queue.add(chunk)
+  if (unsent.lost) collector.lose(unsent.lost, 'buffer_full')
 
   return {
     write: collector.write,
