@@ -31,12 +31,15 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     folder: { type: 'string', default: join(tmpdir(), 'lethe-bench-peers') },
+    /** The Node that their native modules are built for, where it is not this one. */
+    'peer-node': { type: 'string', default: process.execPath },
   },
 })
 const persons = Number(options.persons)
 const seconds = Number(options.seconds)
 const rounds = Number(options.rounds)
 const { folder } = options
+const peerNode = options['peer-node']
 
 /** What a contender is asked to do; `id` in Lua stands for the externalId of a random person. */
 interface Contender {
@@ -137,7 +140,7 @@ await api.start()
 express().use('/parse', api.app).listen(${port}, '127.0.0.1', () => console.log('ready'))
 `,
   )
-  const { child } = await start([program], /ready/, { PARSE_SERVER_LOGS_FOLDER: '' })
+  const { child } = await start([program], /ready/, { PARSE_SERVER_LOGS_FOLDER: '' }, peerNode)
   const headers = { 'X-Parse-Application-Id': 'bench', 'X-Parse-Master-Key': 'bench' }
   const made = await fetch(`${url}/parse/classes/Person`, {
     method: 'POST',
@@ -199,7 +202,7 @@ async function directus(databaseUrl: string): Promise<Contender> {
     PUBLIC_URL: url,
   }
   const cli = join(folder, 'node_modules/directus/cli.js')
-  execFileSync(process.execPath, [cli, 'bootstrap'], {
+  execFileSync(peerNode, [cli, 'bootstrap'], {
     cwd: folder,
     env: { ...process.env, ...environment },
     stdio: 'ignore',
@@ -213,7 +216,7 @@ console.log('ready')
 `,
   )
   process.chdir(folder)
-  const { child } = await start([program], /ready/, environment)
+  const { child } = await start([program], /ready/, environment, peerNode)
   const headers = { Authorization: 'Bearer bench-token' }
   const field = (name: string, type: string) => ({ field: name, type, schema: {} })
   const made = await fetch(`${url}/collections`, {

@@ -82,7 +82,7 @@ async function writeTogether(sql: Sql, part: Waiting[]): Promise<void> {
     for (const [at, { done }] of part.entries()) done(written[at] as PersonWritten)
   } catch (error) {
     if (part.length > 1 && isFaultOfRow.test(String((error as { code?: unknown }).code))) {
-      for (const one of part) await writeTogether(sql, [one])
+      await Promise.all(part.map((one) => writeTogether(sql, [one])))
     } else {
       for (const { failed } of part) failed(error)
     }
