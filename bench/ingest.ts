@@ -272,17 +272,18 @@ async function watchMemory(
   const file = join(folder, 'chunk-64')
   const pid = service.child.pid as number
   const samples: number[] = []
+  let failed = 0
   // wrk is waited for synchronously, so its run is cut into pieces and memory is looked at between.
   const pieceSeconds = 5
   const pieces = Math.max(4, Math.round((minutes * 60) / pieceSeconds))
   for (let piece = 0; piece < pieces; piece++) {
     const { errors } = load(uploads(service.url, key, places, file), connections, pieceSeconds)
-    if (errors > 0) throw new Error(`${errors} uploads failed`)
+    failed += errors
     samples.push(residentMegabytes(pid))
   }
   const quarter = Math.floor(samples.length / 4)
   const highest = (some: number[]) => Math.round(Math.max(...some))
   console.log(
-    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of chunks of 64 KB: at most ${highest(samples.slice(0, quarter))} MB in the first quarter, ${highest(samples.slice(-quarter))} MB in the last.`,
+    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of chunks of 64 KB: at most ${highest(samples.slice(0, quarter))} MB in the first quarter, ${highest(samples.slice(-quarter))} MB in the last; ${failed} uploads failed.`,
   )
 }
