@@ -168,6 +168,14 @@ describe('a graceful stop', () => {
     expect((await findDeletionJobDetails(db.sql, project.id, id))!.attempts).toHaveLength(1)
   })
 
+  test('ends also where it comes before the worker listens', async ({ erasure, address }) => {
+    for (let milliseconds = 0; milliseconds < 10; milliseconds++) {
+      const worker = start(erasure, { connection: address })
+      await sleep(milliseconds)
+      await worker.stop()
+    }
+  })
+
   test('takes no new job, and ends also where the database is away', async ({
     erasure,
     project,

@@ -40,6 +40,8 @@ export function listen(
       client.on('error', () => resolve())
       client.on('end', resolve)
       signal.addEventListener('abort', () => resolve(), { once: true })
+      // It may have been stopped while the connection was made.
+      if (signal.aborted) resolve()
       const ping = () => sql`select 1`.catch(() => resolve())
       const pings = setInterval(ping, pingSeconds * 1_000)
       client.on('end', () => clearInterval(pings))
