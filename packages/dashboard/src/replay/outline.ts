@@ -6,6 +6,7 @@ import {
   NodeType,
 } from '@rrweb/types'
 import type { Outline, OutlineEntry } from './messages.ts'
+import { recorderWords } from './recorder-words.ts'
 import { isRecord, text } from './untrusted.ts'
 
 /** Longer than this without anything done counts as idle. */
@@ -88,6 +89,8 @@ interface Words {
 function customWords({ tag, payload }: Record<string, unknown>): Words | undefined {
   const name = text(tag)
   if (name === '') return undefined
+  const said = isRecord(payload) ? recorderWords(name, payload) : undefined
+  if (said !== undefined) return { what: 'custom', text: said }
   const href = isRecord(payload) ? text(payload.href) || text(payload.url) : ''
   return href ? { what: 'page', text: href } : { what: 'custom', text: name.slice(0, labelMaximum) }
 }
