@@ -4,6 +4,7 @@
 import { defineCommand, runCommand, showUsage } from 'citty'
 import { BlobFault } from '../src/blobs/blobs.ts'
 import { MasterKeyRefused } from '../src/blobs/master-keys.ts'
+import { SealBroken } from '../src/blobs/sealing.ts'
 import { SettingRefused } from '../src/config.ts'
 import { EmbeddedError } from '../src/embedded/embedded.ts'
 import { ReapplyFailed } from '../src/erasure/reapply.ts'
@@ -75,7 +76,11 @@ function report(error: unknown): number {
     error instanceof DatabaseRefused ||
     error instanceof EmbeddedError
   if (isForOperators) process.stderr.write(`lethe: ${message}\n`)
-  else if (code === 'EADDRINUSE') {
+  else if (error instanceof SealBroken && error.reason === 'master_key_unknown') {
+    process.stderr.write(
+      `lethe: ${message} It sealed what is in this database: put it back into MASTER_KEY or DATA_DIR/keys/master-key. docs/recordings.md says what is lost without it.\n`,
+    )
+  } else if (code === 'EADDRINUSE') {
     process.stderr.write('lethe: The port is taken by another program; set PORT to a free one.\n')
   } else if (code === 'EACCES') {
     process.stderr.write('lethe: This port or folder may not be used by this user.\n')

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -147,6 +147,18 @@ describe('lethe serve on the embedded database', () => {
     server.close()
     expect([code, err]).toEqual([1, expect.stringMatching(/^lethe: The port is taken.*\n$/)])
     expect(existsSync(join(folder, 'data/postgres/postmaster.pid'))).toBe(false)
+  })
+
+  test('says in a line which master key is missing, when its file was lost', async () => {
+    const first = await serve()
+    first.child.kill('SIGTERM')
+    await first.ended
+    const file = join(folder, 'data/keys/master-key')
+    const [id] = readFileSync(file, 'utf8').split(':')
+    rmSync(file)
+    const { code, err } = await run(['serve'])
+    expect(code).toBe(1)
+    expect(err).toMatch(new RegExp(`^lethe: There is no master key of the id ${id}\\..+\\n$`))
   })
 })
 
