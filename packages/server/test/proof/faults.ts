@@ -9,23 +9,31 @@ import { fragment, type Sql } from '../../src/sql.ts'
 
 export interface Fault {
   /** In the text of the product's statements; `$1` there is written as `¤0¤`. */
-  statement?: Rewriting
+  statements?: Rewriting[]
   /** In the text of a function of the database. */
-  function?: Rewriting & { name: string }
+  function?: Omit<Rewriting, 'of'> & { name: string }
   /** In the order or the list of an erasure's steps. */
   steps?: (steps: Step[]) => Step[]
   blobs?: (blobs: Blobs) => Blobs
 }
 
 export interface Rewriting {
-  /** Only in statements that have this in them too. */
-  of?: RegExp
+  /** Only in statements that have this in them. */
+  of: RegExp
   find: RegExp
   replace: string
 }
 
-/** The fault that is sown at the moment, and how often it was met. */
-export const sown: { fault: Fault | undefined; met: number } = { fault: undefined, met: 0 }
+/** The fault that is sown at the moment, and which of its parts have changed something. */
+export const sown: { fault: Fault | undefined; met: Set<unknown> } = {
+  fault: undefined,
+  met: new Set(),
+}
+
+/** What of a fault has nothing left to change, as the product has moved on: it shows nothing. */
+export function unmet({ statements = [], steps, blobs, function: one }: Fault): unknown[] {
+  return [...statements, steps, blobs, one].filter((part) => part && !sown.met.has(part))
+}
 
 /** A statement with its fragments put in, as one template. */
 export interface Statement {
@@ -36,18 +44,15 @@ export interface Statement {
 
 export function statementOf(strings: TemplateStringsArray, values: unknown[]): Statement {
   const flat = fragment(strings, ...values)
-  const whole = {
-    text: flat.strings.reduce((text, part, index) => `${text}¤${index - 1}¤${part}`),
-    strings,
-    values,
+  const whole = flat.strings.reduce((text, part, index) => `${text}¤${index - 1}¤${part}`)
+  let text = whole
+  for (const rewriting of sown.fault?.statements ?? []) {
+    if (!rewriting.of.test(whole)) continue
+    const faulty = text.replace(rewriting.find, rewriting.replace)
+    if (faulty !== text) sown.met.add(rewriting)
+    text = faulty
   }
-  const rewriting = sown.fault?.statement
-  if (!rewriting) return whole
-  if (rewriting.of && !rewriting.of.test(whole.text)) return whole
-  const text = whole.text.replace(rewriting.find, rewriting.replace)
-  if (text === whole.text) return whole
-  sown.met++
-  return templateOf(text, flat.values)
+  return text === whole ? { text, strings, values } : templateOf(text, flat.values)
 }
 
 function templateOf(text: string, values: unknown[]): Statement {
@@ -58,19 +63,41 @@ function templateOf(text: string, values: unknown[]): Statement {
   return { text, strings: template, values: kept }
 }
 
-/** Replaces a function of the database by one with the fault; answers how to bring it back. */
-export async function sowInFunction(
-  sql: Sql,
+export function stepsOf(steps: Step[]): Step[] {
+  const change = sown.fault?.steps
+  if (!change) return steps
+  const faulty = change(steps)
+  const isChanged = faulty.some((step, index) => step !== steps[index])
+  if (isChanged || faulty.length !== steps.length) sown.met.add(change)
+  return faulty
+}
+
+export function blobsOf(blobs: Blobs): Blobs {
+  const change = sown.fault?.blobs
+  if (!change) return blobs
+  sown.met.add(change)
+  return change(blobs)
+}
+
+/** Sows a fault; answers how to take it out again. */
+export async function sow(
+  fault: Fault,
+  eye: Sql,
   query: (text: string) => Promise<unknown>,
-  { name, find, replace }: Rewriting & { name: string },
 ): Promise<() => Promise<void>> {
-  const [row] = await sql<{ text: string }>`
-    select pg_get_functiondef(oid) as text from pg_proc where proname = ${name}`
-  const text = row!.text
-  const faulty = text.replace(find, replace)
-  if (faulty === text) throw new Error(`${name} has nothing like ${find} any more.`)
-  await query(faulty)
+  Object.assign(sown, { fault, met: new Set() })
+  const { function: rewriting } = fault
+  let original: string | undefined
+  if (rewriting) {
+    const [row] = await eye<{ text: string }>`
+      select pg_get_functiondef(oid) as text from pg_proc where proname = ${rewriting.name}`
+    const faulty = row!.text.replace(rewriting.find, rewriting.replace)
+    if (faulty !== row!.text) sown.met.add(rewriting)
+    original = row!.text
+    await query(faulty)
+  }
   return async () => {
-    await query(text)
+    sown.fault = undefined
+    if (original !== undefined) await query(original)
   }
 }

@@ -18,6 +18,8 @@ export interface Terms {
   mayFail?: boolean
   /** Retention takes recordings away too. */
   mayExpire?: boolean
+  /** A statement stands still while time passes: what it wrote then was decided before. */
+  mayStandStill?: boolean
   /** Moments need not keep the retry delays: the ledger goes on at once. */
   mayHurry?: boolean
 }
@@ -27,7 +29,7 @@ export function checkAlways(planted: Facts, facts: Facts, terms: Terms): void {
   checkJobs(facts, terms)
   checkFlags(facts)
   if (!terms.mayExpire) checkFences(facts)
-  checkRetirement(facts)
+  checkRetirement(planted, facts)
   for (const job of facts.jobs) {
     if (job.status === 'completed') checkCompleted(planted, facts, job, terms)
   }
@@ -64,7 +66,7 @@ function checkJobs({ history, jobs, attempts }: Facts, terms: Terms): void {
   for (const { op, at, old: before, new: after } of ofPlace(history, 'deletion_jobs')) {
     must(op !== 'DELETE' && after !== null, 'a job was deleted')
     if (!before) continue
-    if (!terms.mayHurry) checkLease(at, before, after, attempts)
+    if (!terms.mayHurry) checkLease(at, before, after, attempts, terms)
     const [from, to] = [ranks[before.status] as number, ranks[after.status] as number]
     must(from <= to, `a job went from ${before.status} to ${after.status}`)
     must(from < 2 || same(before, after), 'a job that had ended was changed')
@@ -93,11 +95,18 @@ function checkJobs({ history, jobs, attempts }: Facts, terms: Terms): void {
 }
 
 /** Only who holds a lease renews it, completes or fails by it, and only when it is over it is lost. */
-function checkLease(at: string, before: Row, after: Row, attempts: Row[]): void {
+function checkLease(
+  at: string,
+  before: Row,
+  after: Row,
+  attempts: Row[],
+  { mayStandStill = false }: Terms,
+): void {
   if (before.lease_token === null) return
   const isHeld = Date.parse(before.lease_until) > Date.parse(at)
   if (after.lease_token === before.lease_token) {
-    must(isHeld || after.lease_until === before.lease_until, 'a lease was renewed that was over')
+    const isSame = after.lease_until === before.lease_until
+    must(isHeld || isSame || mayStandStill, 'a lease was renewed that was over')
     return
   }
   must(after.lease_token === null, 'a job was claimed that somebody had')
@@ -155,14 +164,16 @@ function checkFlags({ persons, jobs, history }: Facts): void {
   }
 }
 
-/** From its retirement on a browser takes no session, no chunk and no person. */
-function checkRetirement({ history, persons, links, browsers }: Facts): void {
+/** From its retirement on a browser takes no session, chunk or person; a closed session no chunk. */
+function checkRetirement(planted: Facts, { history, persons, links, browsers }: Facts): void {
   const retired = new Set<string>()
-  const sessions = new Map<string, string>()
+  const closed = new Set<string>()
+  const sessions = new Map<string, string>(planted.sessions.map((one) => [one.id, one.browser_id]))
   for (const { place, op, new: row } of history) {
     if (row === null) continue
     if (place === 'browsers' && row.retired) retired.add(row.id)
     if (place === 'sessions') sessions.set(row.id, row.browser_id)
+    if (place === 'sessions' && row.closed) closed.add(row.id)
     if (op !== 'INSERT') continue
     if (place === 'sessions') must(!retired.has(row.browser_id), 'a retired browser got a session')
     if (place === 'person_browsers') {
@@ -170,7 +181,8 @@ function checkRetirement({ history, persons, links, browsers }: Facts): void {
     }
     if (place === 'chunks') {
       const browserId = sessions.get(row.session_id)
-      must(!browserId || !retired.has(browserId), 'a retired browser got a chunk')
+      must(browserId !== undefined && !retired.has(browserId), 'a retired browser got a chunk')
+      must(!closed.has(row.session_id), 'a closed session got a chunk')
     }
   }
   for (const link of links) {

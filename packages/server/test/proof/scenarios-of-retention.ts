@@ -50,24 +50,27 @@ export const scenariosOfRetention: Scenario[] = [
       )
     },
   },
-  {
-    name: 'retention ∥ a chunk of a session of the last hour before it is too old',
-    bounds: [1, 3],
-    schedulesMinimum: [17, 50],
-    plant: async (act, world) => {
-      const planted = await plantAda(act)
-      // A session takes chunks for eight days; this project keeps recordings for a week.
-      await world.query(`update projects set retention_days = 7 where id = ${world.project.id}`)
-      await act.forward(7.5 * 86_400)
-      return planted
-    },
-    terms: { mayExpire: true },
-    actors: (act, { places }) => ({
-      '1 retention': () => act.expire(),
-      '2 chunk': () => act.chunk(places[0], 7),
+  ...[false, true].map(
+    (isBucket): Scenario => ({
+      name: `retention ∥ a chunk of a session of the last hour before it is too old, in a ${isBucket ? 'bucket' : 'folder'}`,
+      bounds: [1, 3],
+      schedulesMinimum: [17, 50],
+      plant: async (act, world) => {
+        const planted = await plantAda(act)
+        // A session takes chunks for eight days; this project keeps recordings for a week.
+        await world.query(`update projects set retention_days = 7 where id = ${world.project.id}`)
+        await act.forward(7.5 * 86_400)
+        return planted
+      },
+      isBucket,
+      terms: { mayExpire: true },
+      actors: (act, { places }) => ({
+        '1 retention': () => act.expire(),
+        '2 chunk': () => act.chunk(places[0], 7),
+      }),
+      expect({ '2 chunk': answer }) {
+        isOneOf(answer, 200, 410)
+      },
     }),
-    expect({ '2 chunk': answer }) {
-      isOneOf(answer, 200, 410)
-    },
-  },
+  ),
 ]

@@ -19,6 +19,22 @@ export const scenariosOfUploads: Scenario[] = [
     },
   },
   {
+    name: 'chunk ∥ DELETE ∥ worker, in a bucket: the worker waits for whoever may still put',
+    bounds: [1, 2],
+    schedulesMinimum: [59, 175],
+    isBucket: true,
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect({ '1 chunk': answer }, atRest) {
+      isOneOf(answer, 200, 410)
+      check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+    },
+  },
+  {
     name: 'chunk ∥ DELETE with the recordings kept ∥ worker: stored whole, or 410',
     bounds: [1, 2],
     schedulesMinimum: [48, 168],
@@ -59,6 +75,23 @@ export const scenariosOfUploads: Scenario[] = [
       },
     }),
   ),
+  {
+    name: 'an upload ∥ the collector: what may still be confirmed is left alone',
+    bounds: [1, 2],
+    schedulesMinimum: [5, 5],
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 collector': () => act.collect(),
+    }),
+    expect({ '1 chunk': answer }, atRest) {
+      isOneOf(answer, 200)
+      check(
+        atRest.chunks.some((one) => one.number === 7),
+        'it is not there',
+      )
+    },
+  },
   {
     name: 'an upload whose intent runs out ∥ the collector: stored or gone, never half of it',
     bounds: [1, 3],

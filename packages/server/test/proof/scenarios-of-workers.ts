@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { ClaimedJob } from '../../src/erasure/attempts.ts'
-import type { Operations } from './operations.ts'
+import { done, type Operations, recordPerson } from './operations.ts'
 import { ada, check, isOneOf, plantDeleted, type Scenario, work } from './scenario.ts'
 import type { Failure, World } from './world.ts'
 
@@ -21,6 +22,28 @@ export const scenariosOfWorkers: Scenario[] = [
       const outcomes = [answers['1 worker'], answers['2 worker']].map(String).sort()
       check(outcomes.join() === 'completed,undefined', `they were ${outcomes.join()}`)
       check(atRest.jobs[0]?.attempts === 1, 'two attempts were counted')
+    },
+  },
+  {
+    name: 'two workers at two persons: their receipts follow one on the other',
+    bounds: [0, 2],
+    schedulesMinimum: [2, 1240],
+    plant: async (act) => {
+      for (const name of ['ada', 'grace']) {
+        await recordPerson(act, name)
+        await done(act.remove(name))
+      }
+    },
+    terms: { areCountsExact: true },
+    actors: (act) => ({ '1 worker': () => work(act), '2 worker': () => work(act) }),
+    expect(_answers, atRest) {
+      const receipts = [...atRest.receipts].sort((a, b) => a.number - b.number)
+      check(receipts.length === 2, `${receipts.length} receipts`)
+      const [first, second] = receipts.map(({ jws }) => jws as string)
+      const [, payload] = second!.split('.')
+      const { previousReceiptHash } = JSON.parse(Buffer.from(payload!, 'base64url').toString())
+      const hash = createHash('sha256').update(first!).digest('hex')
+      check(previousReceiptHash === hash, 'a receipt does not name the one before it')
     },
   },
   ...[false, true].map(
@@ -96,6 +119,23 @@ export const scenariosOfWorkers: Scenario[] = [
       },
     }),
   ),
+  {
+    name: 'an attempt fails ∥ another worker, all the time: none begins before its delay',
+    bounds: [1, 2],
+    schedulesMinimum: [9, 45],
+    plant: plantDeleted(),
+    failure: cannotDelete,
+    actors: (act) => ({
+      '1 worker': () => work(act),
+      '2 other worker': async () => [
+        await work(act),
+        await act.forward(29),
+        await work(act),
+        await act.forward(1),
+        await work(act),
+      ],
+    }),
+  },
   {
     name: 'the fifth attempt fails ∥ DELETE: the same job, or a new one that ends it',
     bounds: [1, 3],

@@ -1,6 +1,7 @@
 import type { Scenario } from './scenario.ts'
 import { scenariosOfPersons } from './scenarios-of-persons.ts'
 import { scenariosOfRetention } from './scenarios-of-retention.ts'
+import { scenariosOfStatements } from './scenarios-of-statements.ts'
 import { scenariosOfUploads } from './scenarios-of-uploads.ts'
 import { scenariosOfWorkers } from './scenarios-of-workers.ts'
 
@@ -10,4 +11,5 @@ export const scenarios: Scenario[] = [
   ...scenariosOfUploads,
   ...scenariosOfWorkers,
   ...scenariosOfRetention,
+  ...scenariosOfStatements,
 ]

@@ -113,6 +113,8 @@ export function startLanes(
   let steps = 0
   let changes = 0
   let isAbandoned = false
+  /** A gate that is shut again when this has ended. */
+  let passing: Promise<unknown> | undefined
   let tell = () => {}
   const changed = () => {
     changes++
@@ -164,6 +166,7 @@ export function startLanes(
 
   async function settle() {
     const until = performance.now() + stuckMilliseconds
+    await passing
     for (const lane of lanes) if (!isMoving(lane)) lane.isBlocked = false
     for (;;) {
       const moving = lanes.filter(isMoving)
@@ -246,7 +249,7 @@ export function startLanes(
       if (lane.isAtGate) {
         steps++
         lane.isAtGate = false
-        void gates?.pass(lane.pid)
+        passing = gates?.pass(lane.pid)
         return `(goes on) ${lane.inFlight}`
       }
       const { what, allow, sleepsSince } = lane.ready.shift() as Ready

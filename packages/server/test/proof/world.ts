@@ -18,7 +18,7 @@ import type { Recordings } from '../../src/recordings/upload.ts'
 import { connect, connectOne, type Db, type DbAddress, type Sql } from '../../src/sql.ts'
 import { Crash } from '../erasure-faults.ts'
 import { newProject, type TestProject } from '../fixtures.ts'
-import { sown, statementOf } from './faults.ts'
+import { blobsOf, statementOf } from './faults.ts'
 import { asStep, currentLane, type Gates, type Lane } from './scheduler.ts'
 
 export const retryDelaysSeconds = [30, 60, 120, 240] as const
@@ -125,8 +125,11 @@ const isAside = /from keys|update keys|pg_notify|worker_seen/
 
 const lanesMaximum = 5
 
-/** The kind of the advisory locks that are gates; the other half of one is a backend. */
-const gatesClass = 4_711
+/**
+ * The kinds of the advisory locks that are gates; the other half of one is a backend. A statement
+ * comes to one of the two after the other, so that it stands at the next one while this is shut.
+ */
+const gateKinds = [4_711, 4_712]
 
 /**
  * Where a statement stops while the gates are shut: it has looked, and is about to write; with a
@@ -206,14 +209,18 @@ export async function openWorld(address: DbAddress): Promise<World> {
     },
     async shutGates(pids: readonly number[]) {
       await eye.sql`
-        select pg_advisory_lock(${gatesClass}, pid) from unnest(${pids}::integer[]) as pid`
+        select pg_advisory_lock(kind, pid)
+        from unnest(${gateKinds}::integer[]) as kind, unnest(${pids}::integer[]) as pid`
       const [row] = await eye.sql<{ pid: number }>`select pg_backend_pid() as pid`
       return {
         pid: row!.pid,
-        pass: (pid: number) =>
-          eye.sql`
-            select pg_advisory_unlock(${gatesClass}, ${pid}),
-              pg_advisory_lock(${gatesClass}, ${pid})`,
+        async pass(pid: number) {
+          const [gate] = await eye.sql<{ kind: number }>`
+            select classid::integer as kind from pg_locks
+            where locktype = 'advisory' and not granted and pg_locks.pid = ${pid}`
+          await eye.sql`
+            select pg_advisory_unlock(${gate!.kind}, ${pid}), pg_advisory_lock(${gate!.kind}, ${pid})`
+        },
         open: () => world.openGates(),
       }
     },
@@ -297,9 +304,12 @@ async function prepareDatabase(query: (text: string) => Promise<unknown>, databa
   }
   await query(`
     create function stop_at_gate() returns trigger language plpgsql as $$
+    declare
+      kind integer := coalesce(nullif(current_setting('lethe.gate', true), '')::integer, ${gateKinds[0]});
     begin
-      perform pg_advisory_lock(${gatesClass}, pg_backend_pid());
-      perform pg_advisory_unlock(${gatesClass}, pg_backend_pid());
+      perform pg_advisory_lock(kind, pg_backend_pid());
+      perform pg_advisory_unlock(kind, pg_backend_pid());
+      perform set_config('lethe.gate', (${gateKinds.join(' + ')} - kind)::text, false);
       return new;
     end $$;`)
   for (const [write, places] of Object.entries(gatedWrites)) {
@@ -397,10 +407,7 @@ function productBlobs(world: World, folder: Blobs): Blobs {
     },
   }
   // Which store it is, and what fault is in it, is decided call by call.
-  const target = (): Blobs => {
-    const store = world.isBucket ? bucket : folder
-    return sown.fault?.blobs?.(store) ?? store
-  }
+  const target = () => blobsOf(world.isBucket ? bucket : folder)
   const now: Blobs = {
     open: (prefix) => target().open(prefix),
     put: (key, bytes, signal) => target().put(key, bytes, signal),

@@ -1,0 +1,137 @@
+import type { ClaimedJob } from '../../src/erasure/attempts.ts'
+import { done, type Place } from './operations.ts'
+import { check, isOneOf, plantAda, plantDeleted, type Scenario } from './scenario.ts'
+
+/**
+ * What may come between that which one statement sees and that which it does: its locks are held
+ * for less than a step of the others, so here each statement is cut into pieces.
+ */
+export const scenariosOfStatements: Scenario[] = [
+  {
+    name: 'in the midst of a start ∥ DELETE: in the erased set, or 410',
+    bounds: [1, 2],
+    schedulesMinimum: [10, 40],
+    isSplit: true,
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 start': () => act.start(places[0].browserId),
+      '2 DELETE': () => act.remove('ada'),
+    }),
+    expect({ '1 start': answer }) {
+      isOneOf(answer, 200, 410)
+    },
+  },
+  {
+    name: 'in the midst of a chunk ∥ DELETE: in the erased set, or 410',
+    bounds: [1, 2],
+    schedulesMinimum: [12, 70],
+    isSplit: true,
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 DELETE': () => act.remove('ada'),
+    }),
+    expect({ '1 chunk': answer }) {
+      isOneOf(answer, 200, 410)
+    },
+  },
+  {
+    name: 'in the midst of a chunk ∥ the retention: stored before it is closed, or 410',
+    bounds: [1, 2],
+    schedulesMinimum: [20, 85],
+    isSplit: true,
+    terms: { mayExpire: true },
+    plant: async (act, world) => {
+      const planted = await plantAda(act)
+      await world.query(`update projects set retention_days = 7 where id = ${world.project.id}`)
+      await act.forward(7.5 * 86_400)
+      return planted
+    },
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 retention': () => act.expire(),
+    }),
+    expect({ '1 chunk': answer }) {
+      isOneOf(answer, 200, 410)
+    },
+  },
+  {
+    name: 'in the midst of a confirmation ∥ the same chunk once more: neither waits for the other',
+    bounds: [1, 2],
+    schedulesMinimum: [11, 23],
+    isSplit: true,
+    terms: { mayPutLate: true },
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 chunk': () => act.chunk(places[0], 7),
+    }),
+    expect(answers, atRest) {
+      for (const name of ['1 chunk', '2 chunk']) isOneOf(answers[name], 200, 409)
+      check(atRest.chunks.filter((one) => one.number === 7).length === 1, 'it is not there once')
+    },
+  },
+  {
+    name: 'in the midst of a confirmation ∥ the collector: stored or gone, never half of it',
+    bounds: [1, 2],
+    schedulesMinimum: [9, 25],
+    isSplit: true,
+    terms: { mayPutLate: true },
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 collector': async () => [await act.forward(61), await act.collect()],
+    }),
+    expect({ '1 chunk': answer }, atRest) {
+      isOneOf(answer, 200, 410)
+      const isThere = atRest.chunks.some((one) => one.number === 7)
+      check(isThere === (answer.status === 200), 'what was answered is not so')
+    },
+  },
+  {
+    name: 'in the midst of a claim ∥ another one: one of them has the job',
+    bounds: [1, 2],
+    schedulesMinimum: [4, 4],
+    isSplit: true,
+    plant: plantDeleted(),
+    actors: (act) => ({ '1 worker': () => act.claim(), '2 worker': () => act.claim() }),
+    expect(answers) {
+      const claimed = [...answers['1 worker'], ...answers['2 worker']]
+      check(claimed.length === 1, `${claimed.length} have the job`)
+    },
+  },
+  {
+    name: 'in the midst of a renewal ∥ the reaper: a lease that stands is not lost',
+    bounds: [1, 2],
+    schedulesMinimum: [5, 6],
+    isSplit: true,
+    terms: { mayStandStill: true },
+    plant: async (act) => {
+      await plantDeleted()(act)
+      const [job] = await act.claim()
+      await act.forward(29)
+      return job
+    },
+    actors: (act, job: ClaimedJob) => ({
+      '1 worker': () => act.renew(job).catch(String),
+      '2 reaper': async () => [await act.forward(2), await act.reap()],
+    }),
+  },
+  {
+    name: 'in the midst of an identify ∥ another one: a browser is one person’s',
+    bounds: [1, 2],
+    schedulesMinimum: [15, 95],
+    isSplit: true,
+    plant: (act) => done(act.start()),
+    actors: (act, { browserId }: Place) => ({
+      '1 identify': () => act.identify(browserId, 'ada'),
+      '2 identify': () => act.identify(browserId, 'grace'),
+    }),
+    expect(_answers, atRest, { browserId }) {
+      const people = atRest.persons.filter((one) => one.external_id !== 'bystander')
+      check(people.length === 1, `${people.length} persons`)
+      const links = atRest.links.filter((one) => one.browser_id === browserId)
+      check(links.length === 1 && links[0]?.person_id === people[0]?.id, 'it is nobody’s')
+    },
+  },
+]
