@@ -2,6 +2,7 @@ import type { attributes, eventWithTime, serializedNodeWithId } from '@rrweb/typ
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createMasker, type MaskEvent } from '../src/masking/masker.ts'
+import { tightest } from '../src/masking/preset.ts'
 import { maskEmails, maskPatterns } from '../src/masking/text.ts'
 import { input, meta, mutation, page, type Sketch } from './events.ts'
 
@@ -138,19 +139,33 @@ const PLAIN: [tag: string, attributes: attributes][] = [
   ['form', {}],
 ]
 
-function sketches(isHidden: boolean, isForm: boolean, depth: number): fc.Arbitrary<Sketch> {
+/** What a page would have shown, and may not where the project is stricter than the page. */
+const UNMASKING: [tag: string, attributes: attributes] = ['div', { 'data-lethe-unmask': '' }]
+
+function sketches(
+  isHidden: boolean,
+  isForm: boolean,
+  depth: number,
+  unmasking: (typeof UNMASKING)[] = [],
+): fc.Arbitrary<Sketch> {
   const text: fc.Arbitrary<Sketch> = isHidden ? hiddenText : shownText
   if (depth === 0) return text
   const label: [string, attributes] = ['label', {}]
   return fc
-    .tuple(fc.constantFrom(...HIDING, ...PLAIN, label), fc.array(attribute, { maxLength: 4 }))
+    .tuple(
+      fc.constantFrom(...HIDING, ...PLAIN, ...unmasking, label),
+      fc.array(attribute, { maxLength: 4 }),
+    )
     .chain(([[tag, own], more]) => {
       const attributes = Object.assign({}, ...more, own)
       const form = isForm || tag === 'form'
       const hides = HIDING.some((each) => each[1] === own) || (form && tag === 'label')
-      const children = fc.array(fc.oneof(text, sketches(isHidden || hides, form, depth - 1)), {
-        maxLength: 4,
-      })
+      const children = fc.array(
+        fc.oneof(text, sketches(isHidden || hides, form, depth - 1, unmasking)),
+        {
+          maxLength: 4,
+        },
+      )
       return children.map((each): Sketch => [tag, attributes, ...each])
     })
 }
@@ -287,6 +302,77 @@ describe.each([
           bare(JSON.stringify(shape(rootOf(snapshot)))),
         )
       }),
+    )
+  })
+})
+
+describe.each([
+  ['open', 'balanced'],
+  ['open', 'strict'],
+  ['balanced', 'strict'],
+  ['balanced', 'open'],
+  ['strict', 'open'],
+  ['strict', 'balanced'],
+] as const)('a page that asks for %s in a project of %s', (ofPage, ofProject) => {
+  test('shows no canary of either, though its elements ask to be shown', () => {
+    const masking = tightest(ofPage, ofProject)
+    const everyTextHidden = [ofPage, ofProject].includes('strict')
+    const unmasking = masking.unmask ? [] : [UNMASKING]
+    let canaries = 0
+    const page = sketches(everyTextHidden, false, 4, unmasking)
+    fc.assert(
+      fc.property(fc.array(page, { minLength: 1, maxLength: 5 }), changes, (body, list) => {
+        const events = eventsOf(body, list, everyTextHidden)
+        canaries += events.filter((event) => CANARY.test(JSON.stringify(event))).length
+        const mask = createMasker(masking)
+        for (const event of events) {
+          const masked = JSON.stringify(mask(event)) ?? ''
+          expect(CANARY.exec(masked.replace(/(?<=\d)[ \u00a0-](?=\d)/g, ''))?.[0]).toBeUndefined()
+        }
+      }),
+      { numRuns: 300 },
+    )
+    expect(canaries).toBeGreaterThan(600)
+  })
+})
+
+describe('open', () => {
+  test('shows nothing that was typed, in whatever field it stands or is changed', () => {
+    const typed = hiddenText.filter((text) => CANARY.test(text))
+    const types = [
+      '',
+      'text',
+      'email',
+      'password',
+      'hidden',
+      'search',
+      'tel',
+      'number',
+      'unheard-of',
+    ]
+    const field = fc
+      .tuple(fc.constantFrom(...types), typed)
+      .map(([type, value]): Sketch => ['input', { ...(type && { type }), value }])
+    const area = typed.map((value): Sketch => ['textarea', { value }, value])
+    const fields = fc.array(fc.oneof(field, area), { minLength: 1, maxLength: 6 })
+    fc.assert(
+      fc.property(fields, fc.array(typed, { minLength: 6, maxLength: 6 }), (body, later) => {
+        const { snapshot } = page(['form', {}, ...body])
+        const events = [snapshot]
+        const root = (snapshot as Extract<eventWithTime, { type: 2 }>).data.node
+        for (const [at, { node }] of placesOf(root).entries()) {
+          if (node.type !== 2 || !/input|textarea/.test(node.tagName)) continue
+          const text = later[at % later.length] as string
+          events.push(input(node.id, text))
+          events.push(mutation({ attributes: [{ id: node.id, attributes: { value: text } }] }))
+          for (const child of node.childNodes) {
+            events.push(mutation({ texts: [{ id: child.id, value: text }] }))
+          }
+        }
+        const mask = createMasker({ preset: 'open', unmask: true })
+        for (const event of events) expect(JSON.stringify(mask(event))).not.toMatch(CANARY)
+      }),
+      { numRuns: 500 },
     )
   })
 })
