@@ -8,6 +8,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { migrate } from '../packages/server/src/migrate.ts'
 import { indexSearchTail } from '../packages/server/src/persons/search-index.ts'
@@ -140,7 +141,12 @@ await api.start()
 express().use('/parse', api.app).listen(${port}, '127.0.0.1', () => console.log('ready'))
 `,
   )
-  const { child } = await start([program], /ready/, { PARSE_SERVER_LOGS_FOLDER: '' }, peerNode)
+  const { child } = await start(
+    [program],
+    /ready/,
+    { PARSE_SERVER_LOGS_FOLDER: join(folder, 'logs') },
+    peerNode,
+  )
   const headers = { 'X-Parse-Application-Id': 'bench', 'X-Parse-Master-Key': 'bench' }
   const made = await fetch(`${url}/parse/classes/Person`, {
     method: 'POST',
@@ -217,6 +223,10 @@ console.log('ready')
   )
   process.chdir(folder)
   const { child } = await start([program], /ready/, environment, peerNode)
+  // It says so before it listens.
+  for (let n = 0; n < 300 && !(await fetch(`${url}/server/ping`).catch(() => undefined))?.ok; n++) {
+    await sleep(200)
+  }
   const headers = { Authorization: 'Bearer bench-token' }
   const field = (name: string, type: string) => ({ field: name, type, schema: {} })
   const made = await fetch(`${url}/collections`, {

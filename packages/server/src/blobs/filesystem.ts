@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { constants, type Dirent, type Stats } from 'node:fs'
-import { lstat, mkdir, open, opendir, realpath, rename, rm, rmdir, unlink } from 'node:fs/promises'
+import { constants, type Dirent } from 'node:fs'
+import { lstat, mkdir, open, opendir, realpath, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   BlobFault,
@@ -14,6 +14,7 @@ import {
 } from './blobs.ts'
 import { makeDirectories, syncDirectory, unlessMissing } from './durable.ts'
 import { probe } from './probe.ts'
+import { removeTree } from './tree-removal.ts'
 
 const unlinksAtOnce = 8
 const entriesAPart = 256
@@ -129,7 +130,9 @@ function deletePrefix(
 ): Promise<Removed> {
   return faults('failed', async () => {
     const removed = { blobs: 0, bytes: 0 }
-    const report = () => {
+    const note = ({ blobs, bytes }: Removed) => {
+      removed.blobs += blobs
+      removed.bytes += bytes
       throwIfAborted(signal)
       onProgress?.({ ...removed })
     }
@@ -137,7 +140,7 @@ function deletePrefix(
     throwIfAborted(signal)
     // Whatever stands on the way to the prefix and is not a directory of ours ends it here.
     await nearestPlace(root, segments)
-    for (let pass = 1; !(await removeTree(folder, removed, report)); pass++) {
+    for (let pass = 1; !(await removeTree(folder, note)); pass++) {
       if (pass === passesMaximum) {
         throw new BlobFault('not_empty', 'Something keeps writing under a prefix being deleted.')
       }
@@ -146,42 +149,6 @@ function deletePrefix(
     await syncDirectory(await nearestPlace(root, segments.slice(0, -1)))
     return removed
   })
-}
-
-/** Answers false when something came into the directory after it was read: look again. */
-async function removeTree(folder: string, removed: Removed, report: () => void): Promise<boolean> {
-  for await (const entries of partsOf(folder)) {
-    const [directories, files] = divide(entries)
-    await inParallel(files, async (name) => {
-      const stats = await lstat(join(folder, name)).catch(unlessMissing)
-      await unlink(join(folder, name)).catch(unlessMissing)
-      if (stats) count(removed, name, stats)
-    })
-    report()
-    for (const name of directories) await removeTree(join(folder, name), removed, report)
-  }
-  try {
-    await rmdir(folder)
-    return true
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return true
-    if (codeOf(error) === 'ENOTEMPTY' || codeOf(error) === 'EEXIST') return false
-    throw error
-  }
-}
-
-function divide(entries: Dirent[]): [directories: string[], others: string[]] {
-  const directories: string[] = []
-  const others: string[] = []
-  // A symbolic link is none of its target's kind here, so it is unlinked and never entered.
-  for (const entry of entries) (entry.isDirectory() ? directories : others).push(entry.name)
-  return [directories, others]
-}
-
-function count(removed: Removed, name: string, stats: Stats): void {
-  if (!stats.isFile() || name.startsWith('.')) return
-  removed.blobs += 1
-  removed.bytes += stats.size
 }
 
 function isEmpty(root: string, segments: string[], signal?: AbortSignal): Promise<boolean> {
