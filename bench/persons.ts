@@ -118,7 +118,47 @@ const writes = await inTurns(
   },
   rounds,
 )
+/** The longest waits of the event loop while bodies and pages of the largest kind go through. */
+async function longestWaits(): Promise<Record<string, number>> {
+  const properties = (n: number) =>
+    Object.fromEntries(Array.from({ length: 900 }, (_, i) => [`k${i}`, `${n} ${i} `.repeat(20)]))
+  const send = async (path: string, init: RequestInit = {}) => {
+    const authorization = {
+      authorization: `Bearer ${largeKey}`,
+      'content-type': 'application/json',
+    }
+    const answer = await fetch(service.found + path, { ...init, headers: authorization })
+    if (!answer.ok) throw new Error(`${path} answered ${answer.status}.`)
+    await answer.arrayBuffer()
+  }
+  const { text: largeKey } = await createKey(
+    db.sql,
+    (await createProject(db.sql, 'large')).id,
+    'secret',
+    'bench',
+  )
+  const post = (n: number) =>
+    send('/v1/persons', {
+      method: 'POST',
+      body: JSON.stringify({ externalId: `large-${n % 100}`, properties: properties(n) }),
+    })
+  const doing = async (work: (n: number) => Promise<void>, times: number) => {
+    await fetch(`${service.found}/metrics`)
+    const lane = async (first: number) => {
+      for (let n = first; n < times; n += 4) await work(n)
+    }
+    await Promise.all([0, 1, 2, 3].map(lane))
+    const metrics = await (await fetch(`${service.found}/metrics`)).text()
+    return Number(/^nodejs_eventloop_lag_max_seconds (\S+)/m.exec(metrics)?.[1]) * 1_000
+  }
+  return {
+    'bodies of 200 KB': await doing(post, 200),
+    'pages of 100 such persons': await doing(() => send('/v1/persons?limit=100'), 40),
+  }
+}
+
 const megabytes = residentMegabytes(service.child.pid as number)
+const waits = await longestWaits()
 
 const rows: [what: string, ours: Load | undefined, floor: Load | undefined, target: number][] = [
   ['GET one person / bare Fastify, same select', reads.get, reads.floorGet, 0.75],
@@ -139,6 +179,12 @@ for (const [what, ours, floorLoad, target] of rows) {
 console.log(
   `\nMemory of the service after that load: ${Math.round(megabytes)} MB (target < 200 MB ${megabytes < 200 ? 'met' : 'MISSED'}).`,
 )
+
+for (const [what, milliseconds] of Object.entries(waits)) {
+  console.log(
+    `Longest wait of the event loop, ${what}: ${milliseconds.toFixed(1)} ms (target < 20).`,
+  )
+}
 
 await stop(service.child)
 await stop(floor.child)

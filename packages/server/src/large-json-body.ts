@@ -31,7 +31,10 @@ export function readLargeJsonBody(bytes: Buffer): Promise<unknown> {
 }
 
 function startThread(): Worker {
-  const worker = new Worker(new URL('./large-json-body-thread.ts', import.meta.url))
+  // With no options of the process, some of which are for its first module alone.
+  const worker = new Worker(new URL('./large-json-body-thread.ts', import.meta.url), {
+    execArgv: [],
+  })
   worker.on('message', (answer: LargeBodyAnswer) => {
     const one = waiting.get(answer.number)
     waiting.delete(answer.number)
