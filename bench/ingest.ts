@@ -281,9 +281,11 @@ async function watchMemory(
     failed += errors
     samples.push(residentMegabytes(pid))
   }
-  const quarter = Math.floor(samples.length / 4)
-  const highest = (some: number[]) => Math.round(Math.max(...some))
+  const quarters = [0, 1, 2, 3].map((quarter) => {
+    const [from, to] = [quarter, quarter + 1].map((at) => Math.round((at * samples.length) / 4))
+    return Math.round(Math.max(...samples.slice(from, to)))
+  })
   console.log(
-    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of chunks of 64 KB: at most ${highest(samples.slice(0, quarter))} MB in the first quarter, ${highest(samples.slice(-quarter))} MB in the last; ${failed} uploads failed.`,
+    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of chunks of 64 KB, the most in each quarter: ${quarters.join(', ')} MB; ${failed} uploads failed.`,
   )
 }
