@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import {
   createPerson,
@@ -20,7 +21,7 @@ import { personWriter } from './writer.ts'
 
 const externalIdMaximum = 200
 
-/** A page above this is sent in parts, so that writing it out never holds up other requests. */
+/** A page above this is made and sent in parts, so that it never holds up other requests. */
 const wholePageCharacters = 262_144
 
 export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors }> = async (
@@ -86,7 +87,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
       if (externalId !== undefined) {
         if (search !== '') throw invalid('/query', 'has both search and externalId')
         const person = await findPerson(db.short, projectId, externalId)
-        return sendJson(reply, pageReply(person ? [person] : [], null))
+        return sendJson(reply, await pageReply(person ? [person] : [], null))
       }
       const list = ['persons', projectId, search]
       const beforeId = cursor === undefined ? null : cursors.decode(list, cursor)
@@ -96,7 +97,8 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
           : await searchPersons(db.sql, projectId, search, beforeId, limit + 1)
       const page = rows.slice(0, limit)
       const last = rows.length > limit ? page.at(-1) : undefined
-      return sendJson(reply, pageReply(page, last ? cursors.encode(list, last.id) : null))
+      const nextCursor = last ? cursors.encode(list, last.id) : null
+      return sendJson(reply, await pageReply(page, nextCursor))
     },
   })
 
@@ -132,19 +134,20 @@ function personReply(row: Omit<PersonRow, 'id'>): string {
   return `{"person":${personJson(row)}}`
 }
 
-function pageReply(rows: PersonRow[], nextCursor: string | null): string | Readable {
-  const parts = rows.map(personJson)
+async function pageReply(rows: PersonRow[], nextCursor: string | null): Promise<string | Readable> {
   const end = `],"nextCursor":${JSON.stringify(nextCursor)}}`
-  const characters = parts.reduce((sum, part) => sum + part.length, 0)
-  if (characters <= wholePageCharacters) return `{"persons":[${parts.join()}${end}`
+  const characters = rows.reduce((sum, row) => sum + row.properties.length, 0)
+  if (characters <= wholePageCharacters) {
+    return `{"persons":[${rows.map(personJson).join()}${end}`
+  }
   // As bytes, which lie outside of the heap for as long as a slow client takes to read them.
-  return Readable.from(
-    parts
-      .map((part, i) => (i === 0 ? `{"persons":[${part}` : `,${part}`))
-      .concat(end)
-      .map((part) => Buffer.from(part)),
-    { objectMode: false, highWaterMark: wholePageCharacters },
-  )
+  const parts: Buffer[] = []
+  for (const [at, row] of rows.entries()) {
+    parts.push(Buffer.from(`${at === 0 ? '{"persons":[' : ','}${personJson(row)}`))
+    if (at % 4 === 3) await setImmediate()
+  }
+  parts.push(Buffer.from(end))
+  return Readable.from(parts, { objectMode: false, highWaterMark: wholePageCharacters })
 }
 
 function sendJson(reply: FastifyReply, json: string | Readable): FastifyReply {
