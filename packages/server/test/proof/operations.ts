@@ -5,6 +5,7 @@ import {
   claimJobs,
   noteProgress,
   reapLostAttempts,
+  takeOver,
 } from '../../src/erasure/attempts.ts'
 import { reapplyLedger } from '../../src/erasure/reapply.ts'
 import { expireRecordings } from '../../src/recordings/retention.ts'
@@ -78,6 +79,7 @@ export function operationsOf(world: World, project: TestProject = world.project)
     claim: () => claimJobs(db.sql, 1),
     renew: (job: ClaimedJob) =>
       noteProgress(db.sql, job, { step: 'delete_blobs', blobs: 0, bytes: 0 }, true),
+    takeOver: (jobId: string) => takeOver(db.sql, project.id, jobId),
     reap: () => reapLostAttempts(db.sql, retryDelaysSeconds),
     reapply: () => reapplyLedger(options),
     expire: () => expireRecordings(recordings),

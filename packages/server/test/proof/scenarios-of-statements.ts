@@ -72,6 +72,27 @@ export const scenariosOfStatements: Scenario[] = [
     },
   },
   {
+    name: 'in the midst of a confirmation ∥ the same chunk when its time is over: one of them is it',
+    bounds: [1, 2],
+    schedulesMinimum: [12, 60],
+    isSplit: true,
+    terms: { mayPutLate: true },
+    plant: plantAda,
+    actors: (act, { places }) => ({
+      '1 chunk': () => act.chunk(places[0], 7),
+      '2 chunk': async () => {
+        await act.forward(61)
+        return act.chunk(places[0], 7)
+      },
+    }),
+    expect(answers, atRest) {
+      for (const name of ['1 chunk', '2 chunk']) isOneOf(answers[name], 200, 409, 410)
+      const there = atRest.chunks.filter((one) => one.number === 7).length
+      const was200 = [answers['1 chunk'], answers['2 chunk']].some(({ status }) => status === 200)
+      check(there === (was200 ? 1 : 0), 'what was answered is not so')
+    },
+  },
+  {
     name: 'in the midst of a confirmation ∥ the collector: stored or gone, never half of it',
     bounds: [1, 2],
     schedulesMinimum: [9, 25],
@@ -115,6 +136,23 @@ export const scenariosOfStatements: Scenario[] = [
     actors: (act, job: ClaimedJob) => ({
       '1 worker': () => act.renew(job).catch(String),
       '2 reaper': async () => [await act.forward(2), await act.reap()],
+    }),
+  },
+  {
+    name: 'in the midst of a takeover ∥ an attempt that fails: whoever took the job over has it',
+    bounds: [1, 2],
+    schedulesMinimum: [9, 27],
+    isSplit: true,
+    terms: { mayHurry: true },
+    failure: { lane: '2 worker', at: /^blobs\.deletePrefix/ },
+    plant: plantDeleted(),
+    actors: (act, { job }) => ({
+      '1 ledger': async () => {
+        const taken = await act.takeOver(job.id)
+        // Throws where the job is somebody else's, or nobody's.
+        if (taken) await act.renew(taken)
+      },
+      '2 worker': () => act.attempt(),
     }),
   },
   {

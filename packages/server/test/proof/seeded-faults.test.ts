@@ -5,8 +5,9 @@ import { isDeep } from './deep.ts'
 import { Caught } from './explorer.ts'
 import { exploreScenario } from './exploring.ts'
 import { stepsOf, unmet } from './faults.ts'
+import { locksOfTheProduct, takesLock } from './locks.ts'
 import { scenarios } from './scenarios.ts'
-import { seeds } from './seeds.ts'
+import { seeds, spares } from './seeds.ts'
 import { openWorld, type World } from './world.ts'
 
 vi.mock('node:timers/promises', () => import('./sleep.ts'))
@@ -50,3 +51,38 @@ describe('the exploration notices that', () => {
     })
   }
 })
+
+/** What is no part of an erasure, and explored nowhere here. */
+const elsewhere = [/select from instance for update/]
+
+test('every lock that the product takes is among what is taken away', async ({ world }) => {
+  const locks = await locksOfTheProduct(world.eye)
+  const ours = locks.filter(({ text }) => !elsewhere.some((one) => one.test(text)))
+  expect(ours.length).toBeGreaterThan(10)
+  const untouched = ours.filter(
+    (lock) => ![...seeds, ...spares].some((one) => takesLock(one, lock)),
+  )
+  expect(untouched).toEqual([])
+})
+
+/** In a deep run alone: what is not there shows only after all schedules. */
+const looked = isDeep ? spares : []
+if (looked.length > 0) {
+  describe('nothing notices, as something else holds the same, that no longer', () => {
+    for (const spare of looked) {
+      test(spare.name, { timeout: seedMilliseconds }, async ({ world }) => {
+        const mine = scenarios.filter(({ name }) =>
+          spare.scenarios.some((one) => name.startsWith(one)),
+        )
+        expect(mine.length).toBeGreaterThanOrEqual(spare.scenarios.length)
+        for (const scenario of mine) {
+          const { schedules } = await exploreScenario(world, scenario, 1, spare)
+          expect(unmet(spare), `what was to be changed is not there in ${scenario.name}`).toEqual(
+            [],
+          )
+          expect(schedules).toBeGreaterThan(1)
+        }
+      })
+    }
+  })
+}

@@ -258,6 +258,11 @@ const ofLeases: Seed[] = [
     ...take(/for no key update/, fence),
   },
   {
+    name: 'the completion does not ask for the lease',
+    scenario: 'a lease runs out ∥ the worker',
+    ...take(isHeld, completion),
+  },
+  {
     name: 'neither the fence nor the completion asks for the lease',
     scenario:
       'a worker that loses its lease while it works ∥ the one that takes over (recordings kept)',
@@ -281,6 +286,11 @@ const ofLeases: Seed[] = [
     name: 'an attempt whose lease is over may fail',
     scenario: 'attempt 1 fails',
     ...take(isHeld, /app_now\(\) as failed_at/),
+  },
+  {
+    name: 'an attempt that fails does not lock its job',
+    scenario: 'in the midst of a takeover',
+    ...take(/for no key update/, /app_now\(\) as failed_at/),
   },
   {
     name: 'leases are reaped before they are over',
@@ -393,11 +403,66 @@ const ofOthers: Seed[] = [
   },
 ]
 
-/**
- * Every lock, fence, condition and order that keeps an erasure whole, taken away one at a time.
- * Where two of them hold the same thing both are taken: each of them alone is the other's spare.
- */
+/** Every lock, fence, condition and order that keeps an erasure whole, taken away one at a time. */
 export const seeds: Seed[] = [...ofRequests, ...ofUploads, ...ofSteps, ...ofLeases, ...ofOthers]
+
+/** What can be taken away and nothing is broken, as something else holds the same. */
+export interface Spare extends Fault {
+  name: string
+  /** Why it is there all the same. */
+  why: string
+  /** Where it would be noticed, by the beginnings of their names. */
+  scenarios: string[]
+}
+
+export const spares: Spare[] = [
+  {
+    name: 'DELETE locks the browsers before it retires them',
+    why: 'the update locks them as well; this gives the locks their order',
+    scenarios: ['in the midst of a start ∥', 'in the midst of a chunk ∥ DELETE', 'start and chunk'],
+    ...take(/for update of b/, /select from browsers b/),
+  },
+  {
+    name: 'the retention locks the sessions it closes',
+    why: 'the update locks them as well; this passes over those that are in use',
+    scenarios: ['in the midst of a chunk ∥ the retention', 'retention ∥ a chunk'],
+    ...take(/for update skip locked/, /with old as/),
+  },
+  {
+    name: 'rows of chunks are locked before they are deleted',
+    why: 'the deletion locks them as well; this gives the locks their order',
+    scenarios: ['retention ∥ DELETE ∥ worker'],
+    ...take(/for update/, /select session_id, tab, number\s+from chunks/),
+  },
+  {
+    name: 'a repeated chunk locks the one that is there',
+    why: 'whoever confirms that one has the lock of the session',
+    scenarios: ['in the midst of a confirmation ∥ the same chunk when'],
+    function: {
+      name: 'chunk_intend',
+      find: /(c\.tab = in_tab and c\.number = in_number)\s+for update/,
+      replace: '$1',
+    },
+  },
+  {
+    name: 'a confirmation asks for its intent',
+    why: 'an intent that ended before its time was ended by the uploader itself',
+    scenarios: ['an upload whose intent runs out ∥ the collector', 'an expired upload repeated'],
+    ...take(/and c\.state = 'intent'/, confirmation),
+  },
+  {
+    name: 'a confirmation asks for the time',
+    why: 'whoever waits for the end of an intent ends it before going on',
+    scenarios: ['an upload whose intent runs out ∥ the collector', 'an expired upload repeated'],
+    ...take(/and c\.intent_until > app_now\(\)/, confirmation),
+  },
+  {
+    name: 'a start looks at first whether its browser is retired',
+    why: 'it looks again under the lock; this saves making a place for blobs',
+    scenarios: ['start ∥ DELETE ∥ worker'],
+    ...take(/and not retired/, /^\s*select from browsers\s[\s\S]*and not retired/),
+  },
+]
 
 function without(...names: string[]) {
   return (steps: Step[]) => steps.filter(({ name }) => !names.includes(name))
