@@ -4,6 +4,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { meQuery } from './api/me.ts'
 import { makeQueryClient } from './api/queries.ts'
+import { startAnnouncing } from './design/announce.ts'
 import { startHints } from './design/hint.ts'
 import { Toasts } from './design/toast.tsx'
 import { makeRouter } from './router.tsx'
@@ -19,6 +20,7 @@ const queryClient = makeQueryClient(async () => {
 const router = makeRouter(queryClient)
 
 startHints()
+startAnnouncing()
 startFocusKeeping(router)
 // Asked for before anything else: every page waits for it.
 void queryClient.prefetchQuery(meQuery)

@@ -166,13 +166,14 @@ const DeletionRow = memo(function DeletionRow({
   const { job, attempts, attemptsMaximum, removed, failedAt, requestedBy } = deletion
   const endedAt = job.completedAt ?? failedAt
   return (
-    <Row>
+    <Row leads>
       <Cell className="w-[40%] max-w-0 md:w-[30%] xl:w-[22%]">
         <Link
+          data-row
           from={from}
           search={{ ...search, job: job.id }}
           resetScroll={false}
-          className="block truncate rounded-sm font-medium -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
+          className="block cut rounded-sm font-medium -outline-offset-1 group-hover:text-accent"
         >
           <ExternalId id={job.externalId} className="whitespace-pre" />
         </Link>
@@ -183,7 +184,7 @@ const DeletionRow = memo(function DeletionRow({
       <Cell from="md">
         <Scope keepRecordings={job.keepRecordings} />
       </Cell>
-      <Cell from="xl" className="max-w-0 w-[26%] truncate">
+      <Cell from="xl" className="max-w-0 w-[26%] cut">
         <Requester by={requestedBy} />
       </Cell>
       <Cell from="sm" className="text-muted">

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'react'
+import { announce } from './announce.ts'
 import { Icon } from './icon.tsx'
 
 /** Copies a text, and says that it did. */
@@ -14,35 +15,34 @@ export function CopyButton({
   const [isCopied, setCopied] = useState(false)
   useEffect(() => {
     if (!isCopied) return
+    announce('Copied')
     const timer = setTimeout(() => setCopied(false), 1_600)
-    return () => clearTimeout(timer)
+    return () => {
+      announce('')
+      clearTimeout(timer)
+    }
   }, [isCopied])
   const copy = async () => {
     await writeClipboard(text)
     setCopied(true)
   }
   return (
-    <>
-      <button
-        type="button"
-        aria-label={label}
-        data-hint={isCopied ? 'Copied' : label}
-        onClick={(event) => {
-          event.preventDefault()
-          event.stopPropagation()
-          void copy()
-        }}
-        className={`inline-grid size-6 shrink-0 place-items-center rounded text-muted hover:bg-sunken hover:text-ink ${className}`}
-      >
-        <Icon
-          name={isCopied ? 'check' : 'copy'}
-          className={`size-3.5 ${isCopied ? 'text-ok' : ''}`}
-        />
-      </button>
-      <span role="status" className="sr-only">
-        {isCopied ? 'Copied' : ''}
-      </span>
-    </>
+    <button
+      type="button"
+      aria-label={label}
+      data-hint={isCopied ? 'Copied' : label}
+      onClick={(event) => {
+        event.preventDefault()
+        event.stopPropagation()
+        void copy()
+      }}
+      className={`inline-grid size-6 shrink-0 place-items-center rounded text-muted hover:bg-sunken hover:text-ink ${className}`}
+    >
+      <Icon
+        name={isCopied ? 'check' : 'copy'}
+        className={`size-3.5 ${isCopied ? 'text-ok' : ''}`}
+      />
+    </button>
   )
 }
 

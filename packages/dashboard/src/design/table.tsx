@@ -1,4 +1,4 @@
-import type { ComponentProps, ReactNode } from 'react'
+import type { ComponentProps, MouseEvent, ReactNode } from 'react'
 import { Button } from './button.tsx'
 
 /** Rows with a head that stays in sight. Figures stand at the right, under each other. */
@@ -63,16 +63,38 @@ export function Cell({
   )
 }
 
-export function Row({ className = '', ...rest }: ComponentProps<'tr'>) {
-  return <tr {...rest} className={`group relative hover:bg-hover ${className}`} />
+/**
+ * A row that `leads` somewhere leads there wherever it is clicked: to its link with `data-row`, as
+ * which it is for the keyboard. Not by stretching the link over it: with anything positioned in each
+ * of some thousand rows the browser can no longer scroll smoothly.
+ */
+export function Row({
+  className = '',
+  leads = false,
+  ...rest
+}: ComponentProps<'tr'> & { leads?: boolean }) {
+  return (
+    <tr
+      {...rest}
+      {...(leads && { onClick: followRow })}
+      className={`group hover:bg-hover ${leads ? 'cursor-pointer' : ''} ${className}`}
+    />
+  )
+}
+
+function followRow(event: MouseEvent<HTMLTableRowElement>): void {
+  const { target, currentTarget, ctrlKey, metaKey, shiftKey } = event
+  const isForItself = (target as Element).closest('a, button, input, label') !== null
+  if (isForItself || window.getSelection()?.isCollapsed === false) return
+  const init = { bubbles: true, cancelable: true, ctrlKey, metaKey, shiftKey }
+  currentTarget.querySelector('a[data-row]')?.dispatchEvent(new window.MouseEvent('click', init))
 }
 
 /** What a cell says where there is nothing to say. */
 export function None() {
   return (
-    <span className="text-muted">
-      <span aria-hidden="true">–</span>
-      <span className="sr-only">none</span>
+    <span role="img" aria-label="none" className="text-muted">
+      –
     </span>
   )
 }

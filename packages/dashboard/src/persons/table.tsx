@@ -64,18 +64,35 @@ export function PersonTable({
           <Head>State</Head>
         </tr>
       </thead>
-      <tbody>
-        {persons.map((person) => (
-          <PersonRow
-            key={person.id}
-            person={person}
-            choosing={isChoosing ? choose : undefined}
-            isChosen={chosen.has(person.id) && person.state !== 'deleting'}
-          />
-        ))}
-      </tbody>
+      {partsOf(persons).map((part, index, parts) => (
+        <tbody
+          // biome-ignore lint/suspicious/noArrayIndexKey: the parts are their places
+          key={index}
+          className={index < parts.length - 1 ? 'isolate [&>tr>td]:border-b!' : 'isolate'}
+        >
+          {part.map((person) => (
+            <PersonRow
+              key={person.id}
+              person={person}
+              choosing={isChoosing ? choose : undefined}
+              isChosen={chosen.has(person.id) && person.state !== 'deleting'}
+            />
+          ))}
+        </tbody>
+      ))}
     </Table>
   )
+}
+
+/**
+ * A long list in parts, each of which the browser paints by itself: what changes in one of them, as
+ * the row under the pointer, leaves the others alone while scrolling. A short one is a single part,
+ * so that its rows never move from one part to the next.
+ */
+function partsOf(persons: PersonSummary[]): PersonSummary[][] {
+  const size = persons.length > 200 ? 50 : 200
+  const count = Math.max(1, Math.ceil(persons.length / size))
+  return Array.from({ length: count }, (_, part) => persons.slice(part * size, (part + 1) * size))
 }
 
 const PersonRow = memo(function PersonRow({
@@ -90,9 +107,9 @@ const PersonRow = memo(function PersonRow({
   const projectId = useProjectId()
   const shown = nameOf(person)
   return (
-    <Row className={isChosen ? 'bg-accent-soft/60' : ''}>
+    <Row leads className={isChosen ? 'bg-accent-soft/60' : ''}>
       {choosing && (
-        <Cell className="relative z-[1] pr-0!">
+        <Cell className="pr-0!">
           <Checkbox
             aria-label={`Choose ${shown}`}
             checked={isChosen}
@@ -103,28 +120,29 @@ const PersonRow = memo(function PersonRow({
       )}
       <Cell className="w-[60%] max-w-0 sm:w-[34%] md:w-[24%]">
         <Link
+          data-row
           to="/projects/$projectId/persons/$personId"
           params={{ projectId, personId: person.id }}
-          className="block truncate rounded-sm font-medium -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
+          className="block cut rounded-sm font-medium -outline-offset-1 group-hover:text-accent"
         >
           <bdi>{shown}</bdi>
         </Link>
         {shown !== shownId(person.externalId) && (
-          <span className="block truncate text-sm text-muted md:hidden">
+          <span className="block cut text-sm text-muted md:hidden">
             <bdi>{shownId(person.externalId)}</bdi>
           </span>
         )}
       </Cell>
-      <Cell from="lg" className="w-[25%] max-w-0 truncate">
+      <Cell from="lg" className="w-[25%] max-w-0 cut">
         {isVisible(person.email) ? <bdi>{person.email}</bdi> : <None />}
       </Cell>
       <Cell from="md" className="w-[20%] max-w-0">
         <span className="flex items-center gap-1">
-          <ExternalId id={person.externalId} className="truncate whitespace-pre" />
+          <ExternalId id={person.externalId} className="cut whitespace-pre" />
           <CopyButton
             text={person.externalId}
             label="Copy the externalId"
-            className="relative z-[1] opacity-0 group-hover:opacity-100 focus-visible:opacity-100"
+            className="text-transparent! group-hover:text-muted! focus-visible:text-muted!"
           />
         </span>
       </Cell>

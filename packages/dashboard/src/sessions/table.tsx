@@ -49,13 +49,14 @@ const SessionRow = memo(function SessionRow({
 }) {
   const projectId = useProjectId()
   return (
-    <Row>
+    <Row leads>
       <Cell>
         <span className="flex flex-wrap items-center gap-x-2.5 gap-y-0.5">
           <Link
+            data-row
             to="/projects/$projectId/sessions/$sessionId"
             params={{ projectId, sessionId: session.id }}
-            className="rounded-sm font-medium -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
+            className="rounded-sm font-medium -outline-offset-1 group-hover:text-accent"
           >
             <Time at={session.startedAt} />
           </Link>
@@ -67,7 +68,7 @@ const SessionRow = memo(function SessionRow({
           {isOfPerson && session.isBeforeIdentification && <Tag>before identification</Tag>}
         </span>
         {!isOfPerson && (
-          <span className="block max-w-44 truncate text-sm text-muted sm:hidden">
+          <span className="block max-w-44 cut text-sm text-muted sm:hidden">
             {session.person ? <bdi>{nameOf(session.person)}</bdi> : 'Anonymous'}
           </span>
         )}
@@ -75,7 +76,7 @@ const SessionRow = memo(function SessionRow({
       {!isOfPerson && (
         <Cell from="sm" className="w-[34%] max-w-0">
           <span className="flex items-center gap-2.5">
-            <span className="truncate">
+            <span className="cut">
               <Whose session={session} />
             </span>
             {session.isBeforeIdentification && (
@@ -86,7 +87,7 @@ const SessionRow = memo(function SessionRow({
           </span>
         </Cell>
       )}
-      <Cell from="md" className="w-[26%] max-w-0 truncate text-muted">
+      <Cell from="md" className="w-[26%] max-w-0 cut text-muted">
         {session.url ? pageText(session.url) : <None />}
       </Cell>
       <Cell isNumber>{durationText(session.seconds)}</Cell>
@@ -108,7 +109,7 @@ function Whose({ session }: { session: SessionSummary }) {
     <Link
       to="/projects/$projectId/persons/$personId"
       params={{ projectId, personId: person.id }}
-      className="relative z-[1] rounded-sm hover:text-accent hover:underline"
+      className="rounded-sm hover:text-accent hover:underline"
     >
       <bdi>{nameOf(person)}</bdi>
     </Link>

@@ -91,12 +91,13 @@ function WebhookTable({ webhooks }: { webhooks: Webhook[] }) {
       </thead>
       <tbody>
         {webhooks.map((webhook) => (
-          <Row key={webhook.id}>
+          <Row key={webhook.id} leads>
             <Cell className="w-[48%] max-w-0">
               <Link
+                data-row
                 to="/projects/$projectId/settings/webhooks/$webhookId"
                 params={{ projectId, webhookId: webhook.id }}
-                className="block truncate rounded-sm font-mono text-sm font-medium -outline-offset-1 before:absolute before:inset-0 group-hover:text-accent"
+                className="block truncate rounded-sm font-mono text-sm font-medium -outline-offset-1 group-hover:text-accent"
               >
                 {webhook.url}
               </Link>
