@@ -1,4 +1,5 @@
-import { mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -8,6 +9,11 @@ async function openPerson(page: Page, name: string): Promise<void> {
   await page.goto(`/projects/1/persons?search=${encodeURIComponent(name)}`)
   await page.getByRole('link', { name }).first().click()
   await page.getByRole('heading', { name }).waitFor()
+}
+
+function command(...words: string[]): string {
+  const script = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
+  return execFileSync(process.execPath, [script, ...words], { encoding: 'utf8', stdio: 'pipe' })
 }
 
 /** Puts a link where the recordings of the only browser lie: the blob store refuses that. */
@@ -96,8 +102,15 @@ test('what is left of a person is a page that says so, with a receipt that can b
   await owner.getByText('the receipt is about this externalId').waitFor()
   const download = owner.waitForEvent('download')
   await owner.getByRole('button', { name: 'Download the receipt' }).click()
-  const receipt = await readFile(await (await download).path(), 'utf8')
+  const file = await (await download).path()
+  const receipt = await readFile(file, 'utf8')
   expect(receipt.split('.')).toHaveLength(3)
+  // Whoever has the file and the published keys can check it without this installation.
+  const jwks = join(lethe.dataDir, 'jwks.json')
+  await writeFile(jwks, await (await fetch(`${lethe.url}/.well-known/jwks.json`)).text())
+  const words = ['receipt', 'verify', file, '--jwks', jwks, '--external-id']
+  expect(command(...words, 'grace')).toContain('The receipt is genuine')
+  expect(() => command(...words, 'ada')).toThrow()
 
   // The file is worth what it says wherever it is looked at, and nothing once it was touched.
   await owner.getByRole('link', { name: 'See the job' }).click()

@@ -79,6 +79,29 @@ test('a link to a moment opens the recording there', async ({ owner }) => {
     .toBe(String(seconds * 1_000))
 })
 
+test('a filter of the sessions stands in the address, and back and reload keep it', async ({
+  browser,
+  lethe,
+  owner,
+}) => {
+  await recordVisit(browser, lethe, null)
+  await owner.goto('/projects/1/sessions')
+  const rows = owner.getByRole('table', { name: 'Sessions' }).locator('tbody tr')
+  await expect.poll(() => rows.count()).toBe(3)
+  await owner.getByLabel('Who').selectOption('anonymous')
+  await expect.poll(() => rows.count()).toBe(2)
+  // A row leads on wherever it is clicked.
+  await rows.getByText('/demo').click()
+  await owner.getByRole('heading', { name: 'Anonymous visitor' }).waitFor()
+  await owner.goBack()
+  await expect.poll(() => rows.count()).toBe(2)
+  await owner.reload()
+  await expect.poll(() => rows.count()).toBe(2)
+  expect(await owner.getByLabel('Who').inputValue()).toBe('anonymous')
+  await owner.goBack()
+  await expect.poll(() => rows.count()).toBe(3)
+})
+
 test('the first load stays below 200 KB without the player', async ({ lethe, owner }) => {
   const page = await owner.context().newPage()
   const client = await page.context().newCDPSession(page)

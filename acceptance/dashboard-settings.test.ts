@@ -138,6 +138,25 @@ test('each role is shown what it may do, and refused what it may not', async ({
     expect(await send('POST', '/invitations', invitation), role).toBe(members ? 201 : 403)
     const deletion = { personIds: ['1'], keepRecordings: true }
     expect(await send('POST', '/projects/1/deletions', deletion), role).toBe(deletes ? 202 : 403)
+    const isAdmin = role === 'Admin'
+    const webhook = { url: 'http://127.0.0.1:9/hook', events: ['person.deletion.failed'] }
+    expect(await send('POST', '/projects/1/webhooks', webhook), role).toBe(isAdmin ? 201 : 403)
+    expect(await send('PATCH', '/projects/1', { name: 'Shop' }), role).toBe(isAdmin ? 200 : 403)
+    expect(await send('POST', '/projects', { name: role }), role).toBe(isAdmin ? 201 : 403)
+    const look = (path: string) =>
+      page.evaluate(`fetch('/dashboard/v1${path}').then((answer) => answer.status)`)
+    for (const path of ['/audit-log', '/system', '/projects/1/webhooks']) {
+      expect(await look(path), `${role} reads ${path}`).toBe(isAdmin ? 200 : 403)
+    }
+    for (const path of ['/members', '/projects/1/keys']) {
+      expect(await look(path), `${role} reads ${path}`).toBe(role === 'Viewer' ? 403 : 200)
+    }
+    for (const path of ['persons', 'sessions', 'deletions']) {
+      expect(await look(`/projects/1/${path}`), `${role} reads ${path}`).toBe(200)
+    }
+    // Nobody makes anybody an owner who is none.
+    const owning = { email: 'y@example.com', role: 'owner', mayDeletePersons: true }
+    expect(await send('POST', '/invitations', owning), role).toBe(403)
     await page.context().close()
   }
 })
