@@ -33,8 +33,8 @@ export interface Exploration {
   steps: number
   /** Steps that had to wait for the lock of another lane. */
   blocked: number
-  /** Schedules that went another way than planned, since the database chose between waiters. */
-  diverged: number
+  /** Of the schedules those run once more, since the database chose otherwise between waiters. */
+  repeated: number
 }
 
 export interface ExploreOptions {
@@ -83,7 +83,7 @@ export class Caught extends Error {
  * begin with it are explored as well; then what had been planned is tried again.
  */
 export async function explore(options: ExploreOptions): Promise<Exploration> {
-  const found: Exploration = { schedules: 0, steps: 0, blocked: 0, diverged: 0 }
+  const found: Exploration = { schedules: 0, steps: 0, blocked: 0, repeated: 0 }
   const branches: Branch[] = []
   const known = new Set<string>()
 
@@ -102,9 +102,9 @@ export async function explore(options: ExploreOptions): Promise<Exploration> {
       if (!hasDatabaseChosen) {
         throw new Diverged(`A schedule went another way:\n  ${trace.join('\n  ')}`)
       }
-      found.diverged++
       const key = keyOf(choices.slice(0, divergedAt + 1))
-      if (!known.has(key)) branches.push({ choices, depth: divergedAt })
+      if (known.has(key)) found.repeated++
+      else branches.push({ choices, depth: divergedAt })
       known.add(key)
     }
     throw new Diverged(`A schedule cannot be had again: ${keyOf(planned)}`)

@@ -25,7 +25,7 @@ export const scenariosOfRetention: Scenario[] = [
   {
     name: 'retention ∥ start and identify of a browser that nobody has used for long',
     bounds: [0, 2],
-    schedulesMinimum: [6, 2750],
+    schedulesMinimum: [6, 1900],
     plant: async (act) => {
       const started = await done(act.start())
       await act.forward(31 * 86_400)
