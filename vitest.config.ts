@@ -9,5 +9,7 @@ export default defineConfig({
     // Most tests wait for a database, a disk or a browser: one worker would leave a core idle.
     maxWorkers: 2,
     hookTimeout: 120_000,
+    // Of an `expect.poll` too, which otherwise gives up after a second.
+    expect: { poll: { timeout: 30_000 } },
   },
 })
