@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { rename, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
@@ -99,7 +100,7 @@ interface JobRow {
   isHeld: boolean
 }
 
-function jobRows({ db, project }: Stage): Promise<JobRow[]> {
+function jobRows({ db, project }: Pick<Stage, 'db' | 'project'>): Promise<JobRow[]> {
   return db.sql<JobRow>`
     select id, status, attempts, lease_token is not null as "isHeld"
     from deletion_jobs
@@ -109,7 +110,7 @@ function jobRows({ db, project }: Stage): Promise<JobRow[]> {
 
 const isOpen = ({ status }: JobRow) => status === 'pending' || status === 'running'
 
-function untilNoneIsOpen(stage: Stage): Promise<unknown> {
+function untilNoneIsOpen(stage: Pick<Stage, 'db' | 'project'>): Promise<unknown> {
   return eventually(async () => !(await jobRows(stage)).some(isOpen))
 }
 
@@ -267,4 +268,59 @@ async function everything({ db, env }: Stage): Promise<Record<string, string>> {
       .filter(({ name }) => !/\.(?:worker_seen|keys)$/.test(name))
       .map(({ name, bytes }) => [name, bytes.toString('latin1')]),
   )
+}
+
+if (isDeep) {
+  test('in real time: attempts start 30 s, 1, 2 and 4 minutes after a failure; after the fifth the person is in use again, and a new DELETE ends the rest', async ({
+    db,
+    address,
+    project,
+  }) => {
+    const { ERASURE_RETRY_DELAYS: _, ...env } = (await setStage(db, address, project)).env
+    const service = await startLethe(['serve'], env, greeting)
+    const send = (path: string, method = 'GET', body?: object) =>
+      sendRaw(service.found, path, project.secretKey, { method, ...(body && { body }) })
+    const folder = join(env.DATA_DIR as string, 'blobs')
+    const blobs = await openFolder(folder)
+    const erasure = {
+      options: { db, blobs },
+      blobs,
+      folder,
+      masterKeys: parseMasterKeys(masterKey),
+    } as TestErasure
+    const ada = await record(erasure, project.id, 'ada')
+    // No deletion follows a symbolic link.
+    const place = join(folder, 'blobs', String(project.id))
+    await rename(place, `${place}-away`)
+    await symlink(`${place}-away`, place)
+    const { id } = (await send('/v1/persons/ada', 'DELETE')).json.job
+    const status = async () => (await send(`/v1/deletion-jobs/${id}`)).json.job.status
+    await eventually(async () => (await status()) === 'failed')
+
+    const attempts = await db.sql<{ number: number; code: string; pause: number | null }>`
+      select number, error_code as code, extract(epoch from
+        started_at - lag(ended_at) over (order by number))::float8 as pause
+      from deletion_attempts
+      where project_id = ${project.id} and job_id = ${id}
+      order by number`
+    console.table(attempts)
+    expect(attempts.map(({ code }) => code)).toEqual(Array(5).fill('blobs_symbolic_link'))
+    for (const [index, delay] of [30, 60, 120, 240].entries()) {
+      const pause = attempts[index + 1]?.pause
+      expect(pause).toBeGreaterThanOrEqual(delay)
+      // As late as a machine under load may be.
+      expect(pause).toBeLessThan(delay + 20)
+    }
+    const metrics = await sendRaw(service.found, '/metrics', null, {})
+    expect(metrics.text).toMatch(/lethe_deletion_jobs_failed_total 1\b/)
+    expect((await send('/v1/persons/ada', 'PATCH', { properties: { a: 1 } })).status).toBe(200)
+
+    await unlink(place)
+    await rename(`${place}-away`, place)
+    const again = (await send('/v1/persons/ada', 'DELETE')).json.job
+    expect(again.id).not.toBe(id)
+    await untilNoneIsOpen({ db, project })
+    expect(await remains(erasure, project.id, ada)).toEqual(nothing)
+    expect(await status()).toBe('failed')
+  }, 900_000)
 }

@@ -51,8 +51,9 @@ export async function newEnvironment(
   }
 }
 
-export function urlOf({ user, port, database, host }: DbAddress): string {
-  return `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
+export function urlOf({ user, password, port, database, host }: DbAddress): string {
+  const credentials = [user, password ?? ''].map(encodeURIComponent).join(':')
+  return `postgres://${credentials}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
 }
 
 /** Runs a command to its end. */
