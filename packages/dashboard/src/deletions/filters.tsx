@@ -76,7 +76,7 @@ export function Days({
           <input
             id={id}
             type="date"
-            className="field w-38 max-sm:w-full"
+            className="field w-38 max-sm:w-full max-sm:min-w-0 max-sm:px-1.5 max-sm:text-sm"
             value={from ?? ''}
             onChange={(event) => onChange({ from: event.target.value })}
           />
@@ -87,7 +87,7 @@ export function Days({
           <input
             id={id}
             type="date"
-            className="field w-38 max-sm:w-full"
+            className="field w-38 max-sm:w-full max-sm:min-w-0 max-sm:px-1.5 max-sm:text-sm"
             value={to ?? ''}
             onChange={(event) => onChange({ to: event.target.value })}
           />
@@ -106,7 +106,7 @@ export function Labelled({
 }) {
   const id = useId()
   return (
-    <div className="grid gap-1">
+    <div className="grid min-w-0 gap-1">
       <label htmlFor={id} className="text-xs font-medium text-muted">
         {label}
       </label>
