@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -20,6 +20,15 @@ import { Crash } from '../erasure-faults.ts'
 import { newProject, type TestProject } from '../fixtures.ts'
 import { blobsOf, statementOf } from './faults.ts'
 import { asStep, currentLane, type Gates, type Lane } from './scheduler.ts'
+import { restoreTree, type Tree, treeOf } from './tree.ts'
+import {
+  cleaning,
+  clearing,
+  gateKinds,
+  keeping,
+  prepareDatabase,
+  restoring,
+} from './world-database.ts'
 
 export const retryDelaysSeconds = [30, 60, 120, 240] as const
 
@@ -108,37 +117,10 @@ export interface World {
   close(): Promise<void>
 }
 
-/** Rows whose changes are written down, to know what there was at any time. */
-const watchedTables = [
-  ...['persons', 'browsers', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs'],
-]
-
-/** In the order in which rows may be put back. */
-const tables = [
-  ...['deletion_jobs', 'persons', 'person_search', 'browsers', 'browser_keys', 'person_browsers'],
-  ...['sessions', 'chunks', 'deletion_attempts', 'erased_persons', 'receipt_chains', 'receipts'],
-  ...['test_clock'],
-]
-
 /** Of a key that was not asked for some seconds, and news for others: no step of any protocol. */
 const isAside = /from keys|update keys|pg_notify|worker_seen/
 
 const lanesMaximum = 5
-
-/**
- * The kinds of the advisory locks that are gates; the other half of one is a backend. A statement
- * comes to one of the two after the other, so that it stands at the next one while this is shut.
- */
-const gateKinds = [4_711, 4_712]
-
-/**
- * Where a statement stops while the gates are shut: it has looked, and is about to write; with a
- * row that is changed it has its lock.
- */
-const gatedWrites = {
-  insert: ['persons', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs', 'receipts'],
-  update: ['persons', 'browsers', 'sessions', 'chunks', 'deletion_jobs'],
-}
 
 export async function openWorld(address: DbAddress): Promise<World> {
   await migrate(address, 'keys')
@@ -233,16 +215,12 @@ export async function openWorld(address: DbAddress): Promise<World> {
       await restoreTree(folder, { places: [], files: new Map() })
     },
     async keepPlanted() {
-      for (const table of tables) {
-        await query(
-          `drop table if exists planted.${table}; create table planted.${table} as table ${table}`,
-        )
-      }
+      for (const statement of keeping) await query(statement)
       snapshot = treeOf(folder)
     },
     async replant() {
       await query(restoring)
-      if (++restores % 300 === 0) await query(`vacuum ${tables.join()}`)
+      if (++restores % 300 === 0) await query(cleaning)
       await restoreTree(folder, snapshot)
       logged = ''
     },
@@ -256,74 +234,6 @@ export async function openWorld(address: DbAddress): Promise<World> {
       await rm(folder, { recursive: true, force: true })
     },
   })
-}
-
-const clearing = `
-  set session_replication_role = replica;
-  ${[...tables]
-    .reverse()
-    .map((table) => `delete from ${table};`)
-    .join('\n')}
-  set session_replication_role = origin;
-  insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
-  update projects set retention_days = default;
-  truncate history;`
-
-const restoring = `
-  set session_replication_role = replica;
-  ${[...tables]
-    .reverse()
-    .map((table) => `delete from ${table};`)
-    .join('\n')}
-  ${tables.map((table) => `insert into ${table} table planted.${table};`).join('\n')}
-  set session_replication_role = origin;
-  truncate history;`
-
-async function prepareDatabase(query: (text: string) => Promise<unknown>, database: string) {
-  await query(`
-    create schema planted;
-    create table test_clock (at timestamptz(3) not null);
-    insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
-    create or replace function app_now() returns timestamptz
-      language sql volatile as 'select at from test_clock';
-    create table history (
-      number bigint generated always as identity, at timestamptz, pid integer, place text, op text,
-      old jsonb, new jsonb);
-    create function keep_history() returns trigger language plpgsql as $$
-    begin
-      insert into history (at, pid, place, op, old, new) values (
-        app_now(), pg_backend_pid(), tg_table_name, tg_op,
-        case when tg_op <> 'INSERT' then to_jsonb(old) end,
-        case when tg_op <> 'DELETE' then to_jsonb(new) end);
-      return null;
-    end $$;`)
-  for (const table of watchedTables) {
-    await query(`
-      create trigger keep_history after insert or update or delete on ${table}
-        for each row execute function keep_history()`)
-  }
-  await query(`
-    create function stop_at_gate() returns trigger language plpgsql as $$
-    declare
-      kind integer := coalesce(nullif(current_setting('lethe.gate', true), '')::integer, ${gateKinds[0]});
-    begin
-      perform pg_advisory_lock(kind, pg_backend_pid());
-      perform pg_advisory_unlock(kind, pg_backend_pid());
-      perform set_config('lethe.gate', (${gateKinds.join(' + ')} - kind)::text, false);
-      return new;
-    end $$;`)
-  for (const [write, places] of Object.entries(gatedWrites)) {
-    for (const table of places) {
-      await query(`
-        create trigger stop_at_gate_of_${write} before ${write} on ${table}
-          for each row execute function stop_at_gate()`)
-    }
-  }
-  // Nobody but the actors takes locks here, and what has been committed need not survive.
-  for (const table of tables) await query(`alter table ${table} set (autovacuum_enabled = false)`)
-  await query(`alter database ${database} set synchronous_commit = off`)
-  await query(`alter database ${database} set deadlock_timeout = '20ms'`)
-  await query("set synchronous_commit = off; set client_min_messages = 'warning'")
 }
 
 async function pidOf(db: Db): Promise<number> {
@@ -436,30 +346,6 @@ function productBlobs(world: World, folder: Blobs): Blobs {
 /** A statement in a line that is short and says which one it is. */
 export function summaryOf(text: string): string {
   return text.replaceAll(/--.*$/gm, '').replaceAll(/\s+/g, ' ').trim().slice(0, 110)
-}
-
-interface Tree {
-  places: string[]
-  files: Map<string, Buffer>
-}
-
-function treeOf(folder: string): Tree {
-  const tree: Tree = { places: [], files: new Map() }
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name)
-    const key = path.slice(folder.length + 1)
-    if (entry.isDirectory()) tree.places.push(key)
-    else tree.files.set(key, readFileSync(path))
-  }
-  return tree
-}
-
-async function restoreTree(folder: string, { places, files }: Tree): Promise<void> {
-  for (const name of readdirSync(folder)) {
-    await rm(join(folder, name), { recursive: true, force: true })
-  }
-  for (const place of places) await mkdir(join(folder, place), { recursive: true })
-  for (const [key, bytes] of files) await writeFile(join(folder, key), bytes)
 }
 
 async function readFacts(eye: Sql, folder: string): Promise<Facts> {

@@ -1,0 +1,110 @@
+/*
+ * What the explored database has besides the product's own: a clock that the test moves, a history
+ * of what was written, gates in the midst of statements, and a state to come back to.
+ */
+
+/** Rows whose changes are written down, to know what there was at any time. */
+const watchedTables = [
+  ...['persons', 'browsers', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs'],
+]
+
+/** In the order in which rows may be put back. */
+const tables = [
+  ...['deletion_jobs', 'persons', 'person_search', 'browsers', 'browser_keys', 'person_browsers'],
+  ...['sessions', 'chunks', 'deletion_attempts', 'erased_persons', 'receipt_chains', 'receipts'],
+  ...['test_clock'],
+]
+
+/**
+ * The kinds of the advisory locks that are gates; the other half of one is a backend. A statement
+ * comes to one of the two after the other, so that it stands at the next one while this is shut.
+ */
+export const gateKinds = [4_711, 4_712]
+
+/**
+ * Where a statement stops while the gates are shut: it has looked, and is about to write; with a
+ * row that is changed it has its lock.
+ */
+const gatedWrites = {
+  insert: ['persons', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs', 'receipts'],
+  update: ['persons', 'browsers', 'sessions', 'chunks', 'deletion_jobs'],
+}
+
+/** Nothing is there any more. */
+export const clearing = `
+  set session_replication_role = replica;
+  ${[...tables]
+    .reverse()
+    .map((table) => `delete from ${table};`)
+    .join('\n')}
+  set session_replication_role = origin;
+  insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
+  update projects set retention_days = default;
+  truncate history;`
+
+/** All is as it was planted. */
+export const restoring = `
+  set session_replication_role = replica;
+  ${[...tables]
+    .reverse()
+    .map((table) => `delete from ${table};`)
+    .join('\n')}
+  ${tables.map((table) => `insert into ${table} table planted.${table};`).join('\n')}
+  set session_replication_role = origin;
+  truncate history;`
+
+/** Keeps what is there as the state that `restoring` brings back. */
+export const keeping = tables.map(
+  (table) =>
+    `drop table if exists planted.${table}; create table planted.${table} as table ${table}`,
+)
+
+/** Nothing cleans up by itself here: it would take locks. */
+export const cleaning = `vacuum ${tables.join()}`
+
+export async function prepareDatabase(query: (text: string) => Promise<unknown>, database: string) {
+  await query(`
+    create schema planted;
+    create table test_clock (at timestamptz(3) not null);
+    insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
+    create or replace function app_now() returns timestamptz
+      language sql volatile as 'select at from test_clock';
+    create table history (
+      number bigint generated always as identity, at timestamptz, pid integer, place text, op text,
+      old jsonb, new jsonb);
+    create function keep_history() returns trigger language plpgsql as $$
+    begin
+      insert into history (at, pid, place, op, old, new) values (
+        app_now(), pg_backend_pid(), tg_table_name, tg_op,
+        case when tg_op <> 'INSERT' then to_jsonb(old) end,
+        case when tg_op <> 'DELETE' then to_jsonb(new) end);
+      return null;
+    end $$;`)
+  for (const table of watchedTables) {
+    await query(`
+      create trigger keep_history after insert or update or delete on ${table}
+        for each row execute function keep_history()`)
+  }
+  await query(`
+    create function stop_at_gate() returns trigger language plpgsql as $$
+    declare
+      kind integer := coalesce(nullif(current_setting('lethe.gate', true), '')::integer, ${gateKinds[0]});
+    begin
+      perform pg_advisory_lock(kind, pg_backend_pid());
+      perform pg_advisory_unlock(kind, pg_backend_pid());
+      perform set_config('lethe.gate', (${gateKinds.join(' + ')} - kind)::text, false);
+      return new;
+    end $$;`)
+  for (const [write, places] of Object.entries(gatedWrites)) {
+    for (const table of places) {
+      await query(`
+        create trigger stop_at_gate_of_${write} before ${write} on ${table}
+          for each row execute function stop_at_gate()`)
+    }
+  }
+  // Nobody but the actors takes locks here, and what has been committed need not survive.
+  for (const table of tables) await query(`alter table ${table} set (autovacuum_enabled = false)`)
+  await query(`alter database ${database} set synchronous_commit = off`)
+  await query(`alter database ${database} set deadlock_timeout = '20ms'`)
+  await query("set synchronous_commit = off; set client_min_messages = 'warning'")
+}
