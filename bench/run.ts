@@ -3,7 +3,15 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-const benches = ['persons.ts', 'search.ts', 'sealing.ts', 'ingest.ts', 'erasure.ts', 'sdk.ts']
+const benches = [
+  'persons.ts',
+  'search.ts',
+  'sealing.ts',
+  'ingest.ts',
+  'erasure.ts',
+  'sdk.ts',
+  'dashboard.ts',
+]
 for (const name of benches) {
   const file = join(import.meta.dirname, name)
   if (!existsSync(file)) continue
