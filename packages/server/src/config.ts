@@ -92,7 +92,7 @@ export const settings = {
   DATABASE_POOL_SIZE: {
     default: '8',
     read: integer(2, 200),
-    describe: 'Connections for lists, searches and transactions, in each process.',
+    describe: 'Connections for all but the shortest reads, in each process.',
   } as Setting<number>,
   LOG_LEVEL: {
     default: 'info',
