@@ -93,6 +93,14 @@ describe('the installation', () => {
   })
 })
 
+test('the key to be pasted into pages is never that of the demo page', async ({ dashboard }) => {
+  const owner = await dashboard.member('owner')
+  const params = { projectId: dashboard.projectId }
+  await owner.call(createKey, { params, body: { kind: 'public', name: 'demo page' } })
+  const { publicKey } = (await owner.call(getInstallState, { params })).body
+  expect(publicKey?.text).toBe(dashboard.project.publicKey)
+})
+
 describe('keys', () => {
   test('are made, shown once, and end when they are revoked', async ({ dashboard }) => {
     const owner = await dashboard.member('owner')
