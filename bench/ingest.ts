@@ -15,7 +15,7 @@ import { openEmbedded } from '../packages/server/src/embedded/embedded.ts'
 import { migrate } from '../packages/server/src/migrate.ts'
 import { createKey, createProject } from '../packages/server/src/projects/store.ts'
 import { connect } from '../packages/server/src/sql.ts'
-import { inTurns, type Load, load, median, residentMegabytes, stop } from './measure.ts'
+import { inTurns, type Load, letheWords, load, median, residentMegabytes, stop } from './measure.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -87,8 +87,7 @@ async function main() {
 
 /** The service on the first core; database and load take the others. */
 function startPinned(environment: Record<string, string>) {
-  const command = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
-  const child = spawn('taskset', ['-c', '0', process.execPath, command, 'serve'], {
+  const child = spawn('taskset', ['-c', '0', process.execPath, ...letheWords, 'serve'], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
