@@ -82,7 +82,13 @@ test('properties are added, edited and removed by the rules of the API', async (
   await owner.getByRole('button', { name: 'Edit seats' }).click()
   await dialog.getByLabel('Value').fill('9007199254740993')
   await dialog.getByRole('button', { name: 'Save' }).click()
-  await dialog.getByText('lose digits').waitFor()
+  await dialog.waitFor({ state: 'detached' })
+  await owner.getByRole('cell', { name: '9007199254740993' }).waitFor()
+  const stored = await fetch(`${lethe.url}/v1/persons/grace`, {
+    headers: { authorization: `Bearer ${lethe.secretKey}` },
+  })
+  expect(await stored.text()).toMatch(/"seats": ?9007199254740993\b/)
+  await owner.getByRole('button', { name: 'Edit seats' }).click()
   await dialog.getByLabel('Value').fill('4')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await dialog.waitFor({ state: 'detached' })

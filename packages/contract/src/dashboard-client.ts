@@ -1,5 +1,6 @@
 import { type Endpoint, type Input, type Reply, RequestFailed } from './client.ts'
 import type { ErrorBody } from './errors.ts'
+import { parseExactly } from './exact-json.ts'
 
 /** Answers kept to be compared by ETag; beyond that the one used longest ago is forgotten. */
 const keptMaximum = 100
@@ -44,7 +45,7 @@ export function dashboardClient(baseUrl = '', fetch: typeof globalThis.fetch = g
       keep(url, known.etag, known.body)
       return { status: 200, body: known.body } as Reply<E>
     }
-    const reply: unknown = await response.json()
+    const reply = parseExactly(await response.text())
     if (!response.ok) throw new RequestFailed(response.status, reply as ErrorBody)
     if (endpoint.method === 'GET') keep(url, response.headers.get('etag'), reply)
     return { status: response.status, body: reply } as Reply<E>

@@ -67,6 +67,9 @@ export function makeQueryClient(onSignedOut: () => void): QueryClient {
         staleTime: 1_000,
         retry: (failures, error) => failures < 2 && mayPass(error),
         refetchOnWindowFocus: true,
+        // The client gives an unchanged answer as the same object; and what keeps the digits of a
+        // large number would not outlive the comparing and copying.
+        structuralSharing: false,
       },
     },
   })

@@ -3,6 +3,8 @@
  * null, which there means "remove this key".
  */
 
+import { isNumber, parseExactly } from '@lethe/contract/exact-json.ts'
+
 export const kinds = ['text', 'number', 'boolean', 'json'] as const
 export type Kind = (typeof kinds)[number]
 
@@ -15,7 +17,7 @@ export const kindNames: Record<Kind, string> = {
 
 export function kindOf(value: unknown): Kind {
   if (typeof value === 'string') return 'text'
-  if (typeof value === 'number') return 'number'
+  if (isNumber(value)) return 'number'
   if (typeof value === 'boolean') return 'boolean'
   return 'json'
 }
@@ -43,17 +45,17 @@ function parseNumber(text: string): Parsed {
   if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(text)) {
     return { error: 'This is not a number, as in 12, -0.5 or 1e6.' }
   }
-  const value = Number(text)
-  if (!Number.isFinite(value)) return { error: 'This number is too large.' }
+  if (!Number.isFinite(Number(text))) return { error: 'This number is too large.' }
+  const value = parseExactly(text)
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    return { error: 'Whole numbers beyond 2⁵³ lose digits. Store it as text.' }
+    return { error: 'In this browser whole numbers beyond 2⁵³ lose digits. Store it as text.' }
   }
   return { value }
 }
 
 function parseJson(text: string): Parsed {
   try {
-    const value: unknown = JSON.parse(text)
+    const value = parseExactly(text)
     if (value === null) return { error: 'null stands for removing the key. Use “Remove” for that.' }
     return { value }
   } catch {
