@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=4 --max-old-space-size=1024
+#!/usr/bin/env -S node --max-semi-space-size=8 --max-old-space-size=1024
 // Left to itself the engine lets garbage grow with the memory of the machine, to twice what is
 // needed here. These are megabytes; what large answers take lies outside of them.
 import { defineCommand, runCommand, showUsage } from 'citty'

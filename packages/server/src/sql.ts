@@ -21,6 +21,8 @@ export interface Db {
    * holds up all that were sent after it, and no transaction can run here.
    */
   short: Sql
+  /** The same for pages of rows, which take longer and may be large: a connection of their own. */
+  pages: Sql
   /** Runs `work` in a transaction; after a deadlock or serialisation failure again, three times at most. */
   begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
   end(): Promise<void>
@@ -58,12 +60,14 @@ export function connect(options: DbOptions): Db {
   // reports the fault.
   pool.on('connect', (client) => client.on('error', () => {}))
   const short = pipelined(config)
+  const pages = pipelined(config)
   return {
     sql: sqlOver((query) => onPool(pool, (client) => client.query(query))),
     short: sqlOver(short.query),
+    pages: sqlOver(pages.query),
     begin: (work) => transaction(pool, work),
     async end() {
-      await Promise.all([pool.end(), short.end()])
+      await Promise.all([pool.end(), short.end(), pages.end()])
     },
   }
 }

@@ -66,6 +66,7 @@ export function overDb(db: Db, intercept: Intercept): Db {
   return {
     sql: overSql(db.sql, intercept),
     short: overSql(db.short, intercept),
+    pages: overSql(db.pages, intercept),
     begin: (work) =>
       intercept(() => db.begin((tx) => work(overSql(tx, intercept))), 'commit') as never,
     end: () => db.end(),

@@ -93,7 +93,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
       const beforeId = cursor === undefined ? null : cursors.decode(list, cursor)
       const rows =
         search === ''
-          ? await listRows(db.sql, projectId, beforeId, limit + 1)
+          ? await listRows(db.pages, projectId, beforeId, limit + 1)
           : await searchPersons(db.sql, projectId, search, beforeId, limit + 1)
       const page = rows.slice(0, limit)
       const last = rows.length > limit ? page.at(-1) : undefined

@@ -7,6 +7,9 @@ const togetherMaximum = 64
 /** A body above this takes the database long enough to hold up what is written together with it. */
 const bodyBytesMaximum = 16_384
 
+/** So many writes that wait are worth a statement beside the one that they wait for. */
+const worthBeside = 12
+
 /** A statement that takes longer may be waiting for a lock: the next one goes beside it. */
 const patienceMilliseconds = 20
 
@@ -66,7 +69,8 @@ export function personWriter(sql: Sql) {
       const waiting = { write, done, failed }
       if (bodyBytes > bodyBytesMaximum) return void writeTogether(sql, [waiting])
       queue.push(waiting)
-      if (leader === 0 && statements < statementsMaximum) void lead()
+      const isDue = leader === 0 || queue.length >= worthBeside
+      if (isDue && statements < statementsMaximum) void lead()
       else watch()
     })
 }

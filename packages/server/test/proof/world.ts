@@ -260,6 +260,7 @@ function productDb(world: World, outside: Db, ofLanes: Db[]): Db {
   return {
     sql,
     short: sql,
+    pages: sql,
     begin: (work) =>
       mine().begin(async (tx) => {
         let result: Awaited<ReturnType<typeof work>>
