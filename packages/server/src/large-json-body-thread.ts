@@ -11,11 +11,12 @@ function answerFor(number: number, bytes: Uint8Array): LargeBodyAnswer {
   try {
     return {
       number,
+      isOver: true,
       body: condenseJsonBody(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)),
     }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const { code, message, details } = error
-    return { number, refused: { code, message, ...(details && { details }) } }
+    return { number, isOver: true, refused: { code, message, ...(details && { details }) } }
   }
 }

@@ -14,7 +14,7 @@ interface Removal {
 
 const removals = new Map<number, Removal>()
 
-parentPort?.on('message', ({ number, folder, isCut }: RemovalRequest) => {
+parentPort?.on('message', ({ number, folder, isCut }: RemovalRequest & { number: number }) => {
   const fresh = { blobs: 0, bytes: 0 }
   if (removals.size === 0) setImmediate(turn)
   removals.set(number, { steps: removeTree(folder, fresh), fresh, isCut: new Int32Array(isCut) })
