@@ -1,18 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { type Site, startSite } from '../packages/sdk-browser/test/site.ts'
 import { test as base, type Lethe } from './lethe.ts'
 
-/** A site of a customer's, on an origin of its own. */
-export interface Site {
-  url: string
-  set(path: string, html: string, headers?: Record<string, string>): void
-}
+export type { Site }
 
 /** What the SDK keeps of itself in a browser. */
 export interface Identity {
@@ -46,29 +41,6 @@ export const test = base.extend<{ site: Site; visitor: BrowserContext; page: Pag
   },
   page: async ({ visitor }, use) => use(await visitor.newPage()),
 })
-
-export async function startSite() {
-  const pages = new Map<string, { html: string; headers: Record<string, string> }>()
-  const server = createServer((request, response) => {
-    const path = new URL(request.url ?? '', 'http://site').pathname
-    const page = pages.get(path)
-    const type = path.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8'
-    response.writeHead(page ? 200 : 404, { 'content-type': type, ...page?.headers })
-    response.end(page?.html)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const site: Site = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    set: (path, html, headers = {}) => pages.set(path, { html, headers }),
-  }
-  return {
-    site,
-    async stop() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
-}
 
 /** A page with the snippet in its head, as Install shows it. */
 export async function recordedPage(lethe: Lethe, body: string, nonce = ''): Promise<string> {

@@ -14,7 +14,8 @@ import { migrate } from '../packages/server/src/migrate.ts'
 import { createKey, createProject } from '../packages/server/src/projects/store.ts'
 import { connect } from '../packages/server/src/sql.ts'
 import { chunksOf, clockText, longRecording } from './long-recording.ts'
-import { median, start, stop } from './measure.ts'
+import { letheWords, median, start, stop } from './measure.ts'
+import { insertPersons } from './persons-data.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -33,30 +34,16 @@ await migrate(embedded.address)
 const db = connect({ connection: embedded.address, statementSeconds: 600 })
 const project = await createProject(db.sql, 'bench')
 const { text: publicKey } = await createKey(db.sql, project.id, 'public', 'bench')
-await db.sql`
-  with made as (
-    insert into persons (project_id, id, external_id, properties, created_at, updated_at)
-    select ${project.id}, (1700000000000 + n) << 20, 'user-' || n,
-      jsonb_build_object('name', 'Name ' || n, 'email', 'user' || n || '@example.com', 'plan', n % 5),
-      to_timestamp((1700000000000 + n) / 1000.0), to_timestamp((1700000000000 + n) / 1000.0)
-    from generate_series(1, ${Number(options.persons)}::int) n
-    returning project_id, id, external_id)
-  insert into person_search (project_id, person_id, text)
-  select project_id, id, external_id || U&'\\FFFF' || 'name' || U&'\\FFFF' || 'mail' from made`
-await db.sql`vacuum analyze`
+await insertPersons(db, project.id, Number(options.persons))
 
-const service = await start(
-  [join(import.meta.dirname, '../packages/server/bin/lethe.ts'), 'serve'],
-  /dashboard\s+(\S+#\S+)/,
-  {
-    DATABASE_URL: `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`,
-    HOST: '127.0.0.1',
-    PORT: '0',
-    DATA_DIR: join(folder, 'service'),
-    LOG_LEVEL: 'warn',
-    INGEST_LIMIT_PER_ADDRESS: '0',
-  },
-)
+const service = await start([...letheWords, 'serve'], /dashboard\s+(\S+#\S+)/, {
+  DATABASE_URL: `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`,
+  HOST: '127.0.0.1',
+  PORT: '0',
+  DATA_DIR: join(folder, 'service'),
+  LOG_LEVEL: 'warn',
+  INGEST_LIMIT_PER_ADDRESS: '0',
+})
 const { origin } = new URL(service.found)
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',

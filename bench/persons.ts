@@ -13,6 +13,7 @@ import { migrate } from '../packages/server/src/migrate.ts'
 import { createKey, createProject } from '../packages/server/src/projects/store.ts'
 import { connect } from '../packages/server/src/sql.ts'
 import { inTurns, type Load, letheWords, load, residentMegabytes, start, stop } from './measure.ts'
+import { insertPersons } from './persons-data.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -34,17 +35,7 @@ const db = connect({ connection: embedded.address, statementSeconds: 600 })
 
 const project = await createProject(db.sql, 'bench')
 const { text: key } = await createKey(db.sql, project.id, 'secret', 'bench')
-await db.sql`
-  with made as (
-    insert into persons (project_id, id, external_id, properties, created_at, updated_at)
-    select ${project.id}, (1700000000000 + n) << 20, 'user-' || n,
-      jsonb_build_object('name', 'Name ' || n, 'email', 'user' || n || '@example.com', 'plan', n % 5),
-      to_timestamp((1700000000000 + n) / 1000.0), to_timestamp((1700000000000 + n) / 1000.0)
-    from generate_series(1, ${persons}::int) n
-    returning project_id, id, external_id)
-  insert into person_search (project_id, person_id, text)
-  select project_id, id, external_id || U&'\\FFFF' || 'name' || U&'\\FFFF' || 'mail' from made`
-await db.sql`vacuum analyze`
+await insertPersons(db, project.id, persons)
 
 const service = await start([...letheWords, 'serve'], /listens on (\S+)/, {
   DATABASE_URL: databaseUrl,

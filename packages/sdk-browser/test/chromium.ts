@@ -1,18 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { test as base, expect } from 'vitest'
 import { build } from '../build.ts'
 import { type LetheServer, startLetheServer } from './lethe-server.ts'
+import { type Site, startSite } from './site.ts'
 
-/** A site of a customer's: its pages by path, on an origin of its own. */
-export interface Site {
-  url: string
-  set(path: string, html: string, headers?: Record<string, string>): void
-}
+export type { Site } from './site.ts'
 
 /** `lethe` is the server; `site` the customer's; `context` a fresh browser profile's window. */
 export const test = base.extend<{
@@ -72,29 +67,6 @@ export function launch() {
       ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
     ],
   })
-}
-
-async function startSite() {
-  const pages = new Map<string, { html: string; headers: Record<string, string> }>()
-  const server = createServer((request, response) => {
-    const path = new URL(request.url ?? '', 'http://site').pathname
-    const page = pages.get(path)
-    const type = path.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8'
-    response.writeHead(page ? 200 : 404, { 'content-type': type, ...page?.headers })
-    response.end(page?.html)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const site: Site = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    set: (path, html, headers = {}) => pages.set(path, { html, headers }),
-  }
-  return {
-    site,
-    async stop() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
 }
 
 export const KEY = 'pk_test'

@@ -9,22 +9,15 @@ import {
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BlobFault, type Blobs, browserPrefix } from '../src/blobs/blobs.ts'
 import { openBucket } from '../src/blobs/s3.ts'
 import { newBucket, setVersioning, type TestBucket, useCredentials } from './s3-servers/bucket.ts'
 import { type FaultyProxy, s3Error, startFaultyProxy } from './s3-servers/faulty-proxy.ts'
-import {
-  missingPackages,
-  runsHere,
-  type S3Server,
-  type S3ServerName,
-  startS3Server,
-} from './s3-servers/start.ts'
+import { onS3Server } from './s3-servers/on-server.ts'
+import type { S3Server } from './s3-servers/start.ts'
 
 /* What buckets have beyond a folder, and what goes wrong on the way to them. */
-
-const isCI = process.env.CI === 'true'
 
 const faultOf = (work: Promise<unknown>) =>
   work.then(
@@ -32,26 +25,12 @@ const faultOf = (work: Promise<unknown>) =>
     (fault) => (fault instanceof BlobFault ? fault.code : fault),
   )
 
-onServer('swift', (server) => leftovers(server))
-onServer('radosgw', (server) => {
+onS3Server('swift', 'S3', (server) => leftovers(server))
+onS3Server('radosgw', 'S3', (server) => {
   leftovers(server)
   refusals(server)
   misfortunes(server)
 })
-
-function onServer(name: S3ServerName, suites: (server: () => S3Server) => void) {
-  const decision = runsHere(`S3 on a real ${name}`, missingPackages(name), isCI)
-  if (!decision.runs) return test.skip(decision.title, () => {})
-  describe(`on ${name}`, () => {
-    let server: S3Server
-    beforeAll(async () => {
-      server = await startS3Server(name)
-      useCredentials(server)
-    })
-    afterAll(() => server?.stop())
-    suites(() => server)
-  })
-}
 
 const browser = browserPrefix(1, randomUUID())
 const key = `${browser}session/chunk`

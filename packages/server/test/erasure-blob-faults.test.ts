@@ -9,7 +9,7 @@ import {
   PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
-import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { BlobFault, type Blobs, browserPrefix } from '../src/blobs/blobs.ts'
 import { openBucket } from '../src/blobs/s3.ts'
 import { open } from '../src/blobs/sealing.ts'
@@ -34,20 +34,15 @@ import { byDepth } from './proof/deep.ts'
 import { events } from './recordings-fixtures.ts'
 import { newCanary } from './residue-fixtures.ts'
 import { scan } from './residue-scanner.ts'
-import { newBucket, type TestBucket, useCredentials } from './s3-servers/bucket.ts'
+import { newBucket, type TestBucket } from './s3-servers/bucket.ts'
 import {
   type FaultyProxy,
   type Passing,
   s3Error,
   startFaultyProxy,
 } from './s3-servers/faulty-proxy.ts'
-import {
-  missingPackages,
-  runsHere,
-  type S3Server,
-  type S3ServerName,
-  startS3Server,
-} from './s3-servers/start.ts'
+import { onS3Server } from './s3-servers/on-server.ts'
+import type { S3Server } from './s3-servers/start.ts'
 
 /** What befalls one call of the blob store, and what is recorded of it. */
 const misfortunes: Record<string, { isDone: boolean; fault: BlobFault; code: string }> = {
@@ -166,27 +161,12 @@ async function leftOf({ client, name }: TestBucket, { browserIds }: Recorded): P
 
 const isBulkDelete = ({ method, url }: Passing) => method === 'POST' && /[?&]delete/.test(url)
 
-onServer('swift', (server) => versionedBucket(server))
-onServer('radosgw', (server) => {
+onS3Server('swift', 'erasures over S3', (server) => versionedBucket(server))
+onS3Server('radosgw', 'erasures over S3', (server) => {
   versionedBucket(server)
   faultyBucket(server)
   lateWriter(server)
 })
-
-function onServer(name: S3ServerName, suites: (server: () => S3Server) => void) {
-  const title = `erasures over S3 on a real ${name}`
-  const decision = runsHere(title, missingPackages(name), process.env.CI === 'true')
-  if (!decision.runs) return test.skip(decision.title, () => {})
-  describe(`over ${name}`, () => {
-    let server: S3Server
-    beforeAll(async () => {
-      server = await startS3Server(name)
-      useCredentials(server)
-    })
-    afterAll(() => server?.stop())
-    suites(() => server)
-  })
-}
 
 function versionedBucket(server: () => S3Server) {
   test('of a versioned bucket an erasure leaves no version, no marker and no open upload of the person', async ({

@@ -1,22 +1,10 @@
 import { afterAll, describe, expect, vi } from 'vitest'
-import { test as base } from '../fixtures.ts'
 import { boundOf, byDepth } from './deep.ts'
 import { exploreScenario } from './exploring.ts'
 import { scenarios } from './scenarios.ts'
-import { openWorld, type World } from './world.ts'
+import { test } from './world-fixture.ts'
 
 vi.mock('node:timers/promises', () => import('./sleep.ts'))
-
-const test = base.extend<{ world: World }>({
-  world: [
-    async ({ address }, use) => {
-      const world = await openWorld(address)
-      await use(world)
-      await world.close()
-    },
-    { scope: 'file' },
-  ],
-})
 
 /** A scenario that was given up would go on beside the next one, over the same rows. */
 const scenarioMilliseconds = 1_800_000

@@ -37,6 +37,13 @@ export function check(holds: boolean, otherwise: string): void {
 export const isOneOf = (answer: Answer, ...statuses: number[]) =>
   check(statuses.includes(answer.status), `it answered ${answer.status}`)
 
+/** Chunk 7 is there, once, where any of those who sent it were told so, and not where none was. */
+export function isStoredIfAnswered(atRest: Facts, ...answers: Answer[]): void {
+  const there = atRest.chunks.filter((one) => one.number === 7).length
+  const isStored = answers.some(({ status }) => status === 200)
+  check(there === (isStored ? 1 : 0), 'what was answered is not so')
+}
+
 /** What those have who are always there, in both projects. */
 export const bystanders = { sessions: 3, links: 2 }
 

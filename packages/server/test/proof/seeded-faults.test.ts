@@ -1,6 +1,5 @@
 import { describe, expect, vi } from 'vitest'
 import type { ClaimedJob } from '../../src/erasure/attempts.ts'
-import { test as base } from '../fixtures.ts'
 import { isDeep } from './deep.ts'
 import { Caught } from './explorer.ts'
 import { exploreScenario } from './exploring.ts'
@@ -8,7 +7,7 @@ import { stepsOf, unmet } from './faults.ts'
 import { locksOfTheProduct, takesLock } from './locks.ts'
 import { scenarios } from './scenarios.ts'
 import { seeds, spares } from './seeds.ts'
-import { openWorld, type World } from './world.ts'
+import { test } from './world-fixture.ts'
 
 vi.mock('node:timers/promises', () => import('./sleep.ts'))
 
@@ -16,17 +15,6 @@ vi.mock('node:timers/promises', () => import('./sleep.ts'))
 vi.mock('../../src/erasure/steps.ts', async (importOriginal) => {
   const original = await importOriginal<typeof import('../../src/erasure/steps.ts')>()
   return { ...original, stepsFor: (job: ClaimedJob) => stepsOf(original.stepsFor(job)) }
-})
-
-const test = base.extend<{ world: World }>({
-  world: [
-    async ({ address }, use) => {
-      const world = await openWorld(address)
-      await use(world)
-      await world.close()
-    },
-    { scope: 'file' },
-  ],
 })
 
 /** A seed that was given up would go on beside the next one, over the same rows. */

@@ -1,0 +1,31 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** A site of a customer's: its pages by path, on an origin of its own. */
+export interface Site {
+  url: string
+  set(path: string, html: string, headers?: Record<string, string>): void
+}
+
+export async function startSite() {
+  const pages = new Map<string, { html: string; headers: Record<string, string> }>()
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? '', 'http://site').pathname
+    const page = pages.get(path)
+    const type = path.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8'
+    response.writeHead(page ? 200 : 404, { 'content-type': type, ...page?.headers })
+    response.end(page?.html)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const site: Site = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    set: (path, html, headers = {}) => pages.set(path, { html, headers }),
+  }
+  return {
+    site,
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
