@@ -138,6 +138,13 @@ describe('the audit log', () => {
     const text = JSON.stringify(entries)
     expect(text).not.toMatch(/"plan"|"pro"|secret-path|whsec_|sk_|"ada"/)
     expect(entries.find((one) => one.action === 'member.removed')?.subject?.id).toBe(memberId)
+    // Whoever reads it sees which key and which member it was, also when they are gone.
+    for (const entry of entries) {
+      if (entry.action.startsWith('key.')) expect(entry.details).toMatchObject({ name: 'shop' })
+      if (/^member\.(?:changed|removed|reset_link_made)$/.test(entry.action)) {
+        expect(entry.details, entry.action).toMatchObject({ email: other.email })
+      }
+    }
   })
 
   test('notes sign-ins, and those that failed where there is such a member', async ({
@@ -160,6 +167,7 @@ describe('the audit log', () => {
       action: 'member.sign_in_failed',
       member: null,
       subject: { kind: 'member', id: viewer.memberId },
+      details: { email: viewer.email },
     })
     const signedIn = before.filter((one) => one.action === 'member.signed_in')
     expect(signedIn.map((one) => one.member?.id)).toContain(viewer.memberId)

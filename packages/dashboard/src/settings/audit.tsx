@@ -33,7 +33,7 @@ export function Audit() {
   return (
     <Panel
       title="Audit log"
-      description="Everything members do, in every project of this installation. It names what was changed, never the values."
+      description="Everything members do, in every project of this installation. Values of persons’ properties are not in it."
     >
       <div className="flex flex-wrap items-end gap-3 border-t border-line px-4 py-3">
         <Labelled label="Action">
@@ -166,6 +166,16 @@ function What({ entry }: { entry: AuditEntry }) {
 
 function detailsText({ details }: AuditEntry): string {
   return Object.entries(details)
-    .map(([name, value]) => `${name}: ${value === null ? 'none' : String(value)}`)
+    .map(([name, value]) => `${wordsOf(name)}: ${valueText(value)}`)
     .join(' · ')
+}
+
+/** The names are those of the contract: `mayDeletePersons`, in words. */
+function wordsOf(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+}
+
+function valueText(value: AuditEntry['details'][string]): string {
+  if (value === null) return 'none'
+  return typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value)
 }

@@ -61,7 +61,7 @@ function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
           projectId,
           subject: { kind: 'key', id: before.id },
           details: {
-            ...(body.name !== undefined && { name: body.name }),
+            name: body.name ?? before.name,
             ...(origins !== undefined && { allowedOrigins: origins?.join(' ') ?? null }),
           },
         })
@@ -93,7 +93,7 @@ function rotationRoutes(app: DashboardApp, { db }: DashboardContext): void {
           memberId,
           projectId,
           subject: { kind: 'key', id: old.id },
-          details: { newKeyId: key.id, overlapSeconds },
+          details: { name: old.name, newKeyId: key.id, overlapSeconds },
         })
         return { key: await existingKey(tx, projectId, key.id), text }
       })
@@ -107,10 +107,11 @@ function rotationRoutes(app: DashboardApp, { db }: DashboardContext): void {
       const { projectId, params } = request
       const { memberId } = memberOf(request)
       const key = await db.begin(async (tx) => {
-        const { id } = await existingKey(tx, projectId, params.keyId)
+        const { id, name } = await existingKey(tx, projectId, params.keyId)
         await revokeKey(tx, id, 0)
         const subject = { kind: 'key', id } as const
-        await writeAudit(tx, { action: 'key.revoked', memberId, projectId, subject })
+        const details = { name }
+        await writeAudit(tx, { action: 'key.revoked', memberId, projectId, subject, details })
         return existingKey(tx, projectId, id)
       })
       return { key }

@@ -116,7 +116,7 @@ function changeRoutes(app: DashboardApp, { db }: DashboardContext): void {
           action: 'member.changed',
           memberId: acting.memberId,
           subject: { kind: 'member', id: before.id },
-          details: { ...after },
+          details: { email: before.email, ...after },
         })
         return updateMember(tx, before.id, after)
       })
@@ -160,7 +160,8 @@ function resetRoutes(app: DashboardApp, context: DashboardContext): void {
       const made = await makeResetLink(db, publicUrlOf(request, context.publicUrl), id)
       const subject = { kind: 'member', id } as const
       const { memberId } = acting
-      await writeAudit(db.sql, { action: 'member.reset_link_made', memberId, subject })
+      const details = { email: member.email }
+      await writeAudit(db.sql, { action: 'member.reset_link_made', memberId, subject, details })
       return reply.code(201).send(made)
     },
   })

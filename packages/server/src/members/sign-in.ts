@@ -43,5 +43,6 @@ async function noteFailure(sql: Sql, email: string): Promise<void> {
   const member = await findMemberByEmail(sql, email)
   if (!member) return
   const subject = { kind: 'member', id: member.id } as const
-  await writeAudit(sql, { action: 'member.sign_in_failed', memberId: null, subject })
+  const details = { email: member.email }
+  await writeAudit(sql, { action: 'member.sign_in_failed', memberId: null, subject, details })
 }
