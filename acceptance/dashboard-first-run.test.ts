@@ -102,6 +102,21 @@ test('a filter of the sessions stands in the address, and back and reload keep i
   await expect.poll(() => rows.count()).toBe(3)
 })
 
+test('a day that is typed is one filter, and one step back', async ({ owner }) => {
+  await owner.goto('/projects/1/sessions')
+  await owner.getByRole('heading', { name: 'Sessions' }).waitFor()
+  const from = () => new URL(owner.url()).searchParams.get('from')
+  await owner.getByLabel('From').focus()
+  // The same day in whatever order a browser asks for its parts.
+  await owner.keyboard.type('01012020', { delay: 30 })
+  await expect.poll(from).toBe('2020-01-01')
+  expect(await owner.getByLabel('From').inputValue()).toBe('2020-01-01')
+  await owner.goBack()
+  await expect.poll(from).toBe(null)
+  expect(await owner.getByLabel('From').inputValue()).toBe('')
+  expect(new URL(owner.url()).pathname).toBe('/projects/1/sessions')
+})
+
 test('the first load stays below 200 KB without the player', async ({ lethe, owner }) => {
   const page = await owner.context().newPage()
   const client = await page.context().newCDPSession(page)

@@ -72,28 +72,41 @@ export function Days({
   return (
     <>
       <Labelled label="From">
-        {(id) => (
-          <input
-            id={id}
-            type="date"
-            className="field w-38 max-sm:w-full max-sm:min-w-0 max-sm:px-1.5 max-sm:text-sm"
-            value={from ?? ''}
-            onChange={(event) => onChange({ from: event.target.value })}
-          />
-        )}
+        {(id) => <DayField id={id} day={from} onChange={(day) => onChange({ from: day })} />}
       </Labelled>
       <Labelled label="To">
-        {(id) => (
-          <input
-            id={id}
-            type="date"
-            className="field w-38 max-sm:w-full max-sm:min-w-0 max-sm:px-1.5 max-sm:text-sm"
-            value={to ?? ''}
-            onChange={(event) => onChange({ to: event.target.value })}
-          />
-        )}
+        {(id) => <DayField id={id} day={to} onChange={(day) => onChange({ to: day })} />}
       </Labelled>
     </>
+  )
+}
+
+/** A year that is being typed is one of the first centuries until its last digit is there. */
+const firstYear = '1970'
+
+function DayField({
+  id,
+  day = '',
+  onChange,
+}: {
+  id: string
+  day: string | undefined
+  onChange: (day: string) => void
+}) {
+  const [shown, setShown] = useState(day)
+  useEffect(() => setShown(day), [day])
+  return (
+    <input
+      id={id}
+      type="date"
+      max="9999-12-31"
+      className="field w-38 max-sm:w-full max-sm:min-w-0 max-sm:px-1.5 max-sm:text-sm"
+      value={shown}
+      onChange={({ target: { value } }) => {
+        setShown(value)
+        if (value === '' || value >= firstYear) onChange(value)
+      }}
+    />
   )
 }
 
