@@ -273,8 +273,9 @@ function WhoGoes({ persons }: { persons: Deletable[] }) {
 function WhatGoes({ preview, isOne }: { preview: Preview | undefined; isOne: boolean }) {
   if (!preview) return <span className="skeleton inline-block h-4 w-56 align-middle" />
   const { sessions, browsers, sessionsBeforeIdentification: before, bytes } = preview
+  const records = isOne ? 'the record and its properties' : 'the records and their properties'
   if (sessions === 0) {
-    return `The record and its properties go for good. There are no recordings of ${isOne ? 'this person' : 'these persons'}.`
+    return `T${records.slice(1)} go for good. There are no recordings of ${isOne ? 'this person' : 'these persons'}.`
   }
   return (
     <>
@@ -282,8 +283,7 @@ function WhatGoes({ preview, isOne }: { preview: Preview | undefined; isOne: boo
         {counted(sessions, 'recording')} from {counted(browsers, 'browser')}
       </strong>
       {before > 0 && `, ${beforeText(before, sessions)} before sign-in,`}{' '}
-      {sessions === 1 ? 'goes' : 'go'} for good with the record and its properties (
-      {bytesText(bytes)}).
+      {sessions === 1 ? 'goes' : 'go'} for good with {records} ({bytesText(bytes)}).
     </>
   )
 }
@@ -295,9 +295,9 @@ function beforeText(before: number, sessions: number): string {
 
 function buttonText(persons: number, preview: Preview | undefined, keep: boolean): string {
   const who = persons === 1 ? 'person' : `${persons} persons`
-  const sessions = preview?.sessions ?? 0
-  if (sessions === 0) return `Delete ${who}`
-  const recordings = counted(sessions, 'recording')
+  if (preview?.sessions === 0) return `Delete ${who}`
+  // Also before they are counted, or where they could not be, the button says what it does.
+  const recordings = preview ? counted(preview.sessions, 'recording') : 'recordings'
   return keep ? `Delete ${who}, keep ${recordings}` : `Delete ${who} and ${recordings}`
 }
 

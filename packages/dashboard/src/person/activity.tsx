@@ -7,6 +7,9 @@ import { ErrorPanel, Skeletons } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { usePersonPath } from './query.ts'
 
+/** As many as the server gives: the newest. */
+const entriesMaximum = 100
+
 export function PersonActivities() {
   const params = usePersonPath()
   const { data, error, refetch } = useQuery({
@@ -21,19 +24,27 @@ export function PersonActivities() {
     )
   }
   return (
-    <ol className="px-4 py-4">
-      {data.activity.map((entry) => (
-        <li key={keyOf(entry)} className="flex items-center gap-3 py-1.5">
-          <Icon name={icons[entry.kind]} className="size-4 text-muted" />
-          <span className="min-w-0 flex-1 break-words">
-            <What entry={entry} />
-          </span>
-          <span className="text-sm text-muted">
-            <Time at={entry.at} />
-          </span>
-        </li>
-      ))}
-    </ol>
+    <>
+      <ol className="px-4 py-4">
+        {data.activity.map((entry) => (
+          <li key={keyOf(entry)} className="flex items-center gap-3 py-1.5">
+            <Icon name={icons[entry.kind]} className="size-4 text-muted" />
+            <span className="min-w-0 flex-1 break-words">
+              <What entry={entry} />
+            </span>
+            <span className="text-sm text-muted">
+              <Time at={entry.at} />
+            </span>
+          </li>
+        ))}
+      </ol>
+      {data.activity.length >= entriesMaximum && (
+        <p className="border-t border-line px-4 py-3 text-sm text-muted">
+          The newest {entriesMaximum} entries. All sessions, browsers and deletions are in their own
+          lists.
+        </p>
+      )}
+    </>
   )
 }
 
