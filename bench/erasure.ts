@@ -45,6 +45,7 @@ const { values: options } = parseArgs({
 const persons = Number(options.persons)
 const blobBytes = Number(options.bytes)
 const jobsAtOnce = 4
+const drainMinutesMaximum = 10
 
 interface Place {
   folder: string
@@ -237,7 +238,9 @@ async function secondsOfWorker(place: Place, { externalIds }: Seeded): Promise<n
 }
 
 async function untilDrained({ db, projectId }: Place, milliseconds: number): Promise<void> {
+  const until = performance.now() + drainMinutesMaximum * 60_000
   for (;;) {
+    if (performance.now() > until) throw new Error('The jobs did not end.')
     const open = await db.sql`
       select from deletion_jobs
       where project_id = ${projectId} and status in ('pending', 'running') limit 1`

@@ -1,11 +1,12 @@
 import { expect } from 'vitest'
-import { runNextAttempt } from '../src/erasure/attempt.ts'
-import { reapLostAttempts } from '../src/erasure/attempts.ts'
+import { runAll, runNextAttempt } from '../src/erasure/attempt.ts'
+import { reapLostAttempts, togetherMaximum } from '../src/erasure/attempts.ts'
 import { Crash, crashingAt } from './erasure-faults.ts'
 import {
   fingerprint,
   nothing,
   openClock,
+  type Recorded,
   record,
   remains,
   requestErasure,
@@ -19,75 +20,101 @@ const delays = [30, 60, 120, 240] as const
 /** An attempt that dies at its n-th effect; answers whether it came so far. */
 async function crashAt(n: number, when: 'before' | 'after', { options }: TestErasure) {
   const crashing = crashingAt(n, when, options)
-  await runNextAttempt({ ...options, ...crashing.effects }).catch((error) => {
+  await runNextAttempt({ ...options, ...crashing.effects }, togetherMaximum).catch((error) => {
     if (!(error instanceof Crash)) throw error
   })
   return crashing.hasCrashed
 }
 
-for (const keepRecordings of [false, true]) {
-  for (const when of ['before', 'after'] as const) {
-    test(`a worker that dies ${when} any one effect: the next attempt ends the erasure (recordings ${keepRecordings ? 'kept' : 'deleted'})`, async ({
-      erasure,
-      db,
-      address,
-    }) => {
-      const clock = await openClock(address)
-      let points = 0
-      for (let n = 1; ; n++) {
-        const { id: projectId } = await newProject(db)
-        const ada = await record(erasure, projectId, 'ada', { sessions: 1 })
-        const bystander = await record(erasure, projectId, 'bystander', { browsers: 1 })
-        const before = await fingerprint(erasure, projectId, bystander)
-        const job = await requestErasure(erasure, projectId, 'ada', keepRecordings)
-        const kept = await keptFingerprint(erasure, projectId, ada)
+const alone = ['ada']
+const together = ['ada', 'grace', 'alan']
 
-        const hasCrashed = await crashAt(n, when, erasure)
-        if (hasCrashed) {
-          points++
-          await clock.forward(31)
-          await reapLostAttempts(db.sql, delays)
-          await clock.forward(31)
-          await runNextAttempt(erasure.options)
+for (const names of [alone, together]) {
+  for (const keepRecordings of [false, true]) {
+    for (const when of ['before', 'after'] as const) {
+      test(`a worker that dies ${when} any one effect: the next attempts end the erasure (${names.length === 1 ? 'one person' : 'persons together'}, recordings ${keepRecordings ? 'kept' : 'deleted'})`, async ({
+        erasure,
+        db,
+        address,
+      }) => {
+        const clock = await openClock(address)
+        let points = 0
+        for (let n = 1; ; n++) {
+          const { id: projectId } = await newProject(db)
+          const persons = await plant(erasure, projectId, names, keepRecordings)
+          const bystander = await record(erasure, projectId, 'bystander', { browsers: 1 })
+          const before = await fingerprint(erasure, projectId, bystander)
+          const kept = await keptFingerprints(erasure, projectId, persons)
+
+          const hasCrashed = await crashAt(n, when, erasure)
+          if (hasCrashed) {
+            points++
+            await clock.forward(31)
+            await reapLostAttempts(db.sql, delays)
+            await clock.forward(31)
+            await runAll(erasure.options)
+          }
+
+          const jobs = await db.sql`
+            select status, count(*)::int as jobs from deletion_jobs
+            where project_id = ${projectId} group by status`
+          expect(jobs, `effect ${n}`).toEqual([{ status: 'completed', jobs: names.length }])
+          for (const one of persons) {
+            const left = await remains(erasure, projectId, one)
+            if (keepRecordings) {
+              expect(left, `effect ${n}`).toMatchObject({ persons: 0, searches: 0, links: 0 })
+            } else expect(left, `effect ${n}`).toEqual(nothing)
+          }
+          if (keepRecordings) {
+            expect(await keptFingerprints(erasure, projectId, persons)).toEqual(kept)
+          }
+          expect(await fingerprint(erasure, projectId, bystander)).toBe(before)
+          const receipts = await db.sql<{ number: string }>`
+            select number from receipts where project_id = ${projectId} order by number`
+          expect(receipts.map(({ number }) => Number(number))).toEqual(names.map((_, i) => i + 1))
+          if (!hasCrashed) break
         }
-
-        const [after] = await db.sql<{ status: string; attempts: number }>`
-          select status, attempts from deletion_jobs where id = ${job.id}`
-        expect(after, `effect ${n}`).toMatchObject({ status: 'completed' })
-        const left = await remains(erasure, projectId, ada)
-        if (keepRecordings) {
-          expect(left, `effect ${n}`).toMatchObject({ persons: 0, searches: 0, links: 0 })
-          expect(await keptFingerprint(erasure, projectId, ada)).toBe(kept)
-        } else expect(left, `effect ${n}`).toEqual(nothing)
-        expect(await fingerprint(erasure, projectId, bystander)).toBe(before)
-        const receipts = await db.sql`select number from receipts where project_id = ${projectId}`
-        expect(receipts, `effect ${n}`).toEqual([{ number: '1' }])
-        if (!hasCrashed) break
-      }
-      // Enumerated by itself: a step that is added is covered.
-      expect(points).toBe(await countEffects(erasure, keepRecordings))
-      await clock.close()
-    })
+        // Enumerated by itself: a step that is added is covered.
+        expect(points).toBe(await countEffects(erasure, names, keepRecordings))
+        await clock.close()
+      })
+    }
   }
 }
 
+async function plant(
+  erasure: TestErasure,
+  projectId: number,
+  names: string[],
+  keepRecordings: boolean,
+): Promise<Recorded[]> {
+  const persons = []
+  for (const name of names) {
+    persons.push(await record(erasure, projectId, name, { sessions: 1 }))
+    await requestErasure(erasure, projectId, name, keepRecordings)
+  }
+  return persons
+}
+
 /** The effects of an attempt that nothing disturbs. */
-async function countEffects(erasure: TestErasure, keepRecordings: boolean): Promise<number> {
+async function countEffects(
+  erasure: TestErasure,
+  names: string[],
+  keepRecordings: boolean,
+): Promise<number> {
   const { id: projectId } = await newProject(erasure.options.db)
-  await record(erasure, projectId, 'ada', { sessions: 1 })
-  await requestErasure(erasure, projectId, 'ada', keepRecordings)
+  await plant(erasure, projectId, names, keepRecordings)
   const counting = crashingAt(Number.POSITIVE_INFINITY, 'before', erasure.options)
-  await runNextAttempt({ ...erasure.options, ...counting.effects })
+  await runNextAttempt({ ...erasure.options, ...counting.effects }, togetherMaximum)
   expect(counting.count).toBeGreaterThan(10)
   return counting.count
 }
 
+const keptFingerprints = (erasure: TestErasure, projectId: number, persons: Recorded[]) =>
+  Promise.all(persons.map((one) => keptFingerprint(erasure, projectId, one)))
+
 /** Browsers, keys, sessions, chunks and blobs; not the person, nor whose they were. */
-function keptFingerprint(
-  erasure: TestErasure,
-  projectId: number,
-  recorded: Awaited<ReturnType<typeof record>>,
-) {
+function keptFingerprint(erasure: TestErasure, projectId: number, recorded: Recorded) {
   return fingerprint(erasure, projectId, { ...recorded, personId: '0' })
 }
 

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished } from 'vitest'
-import { runAttempt, runNextAttempt } from '../src/erasure/attempt.ts'
-import { claimJobs, reapLostAttempts } from '../src/erasure/attempts.ts'
-import { findDeletionJob } from '../src/erasure/store.ts'
+import { runAttempts, runNextAttempt } from '../src/erasure/attempt.ts'
+import { claimJobs, reapLostAttempts, togetherMaximum } from '../src/erasure/attempts.ts'
 import type { Db } from '../src/sql.ts'
 import { type Intercept, overBlobs, overDb, overSql } from './erasure-faults.ts'
 import {
@@ -64,46 +63,53 @@ async function wholeDatabase(db: Db): Promise<string> {
   return row!.all
 }
 
-for (const keepRecordings of [false, true]) {
-  test(`a worker that was frozen before any one effect and lost its lease changes nothing when it wakes (recordings ${keepRecordings ? 'kept' : 'deleted'})`, async ({
-    erasure,
-    db,
-    address,
-  }) => {
-    const clock = await openClock(address)
-    for (let n = 1; ; n++) {
-      const { id: projectId } = await newProject(db)
-      await record(erasure, projectId, 'ada', { browsers: 1, sessions: 1 })
-      const { id } = await requestErasure(erasure, projectId, 'ada', keepRecordings)
-      const frozen = frozenAt(n, erasure)
-      onTestFinished(frozen.thaw)
-      const zombie = runNextAttempt(frozen.options)
-      const wasFrozen = await Promise.race([
-        frozen.reached.then(() => true),
-        zombie.then(() => false),
-      ])
-      if (!wasFrozen) {
-        expect(n).toBeGreaterThan(10)
-        break
-      }
-      await clock.forward(30)
-      // Frozen inside a transaction it holds its job until the server ends the idle session.
-      for (let lost = n === 1 ? 1 : 0; lost === 0; ) {
-        lost = (await reapLostAttempts(db.sql, delays)).lost
-        if (lost === 0) await endIdleTransactions(db)
-      }
-      await clock.forward(30)
-      // The first effect is the claim itself: frozen before it, it has nothing to lose.
-      expect(await runNextAttempt(erasure.options)).toBe('completed')
-      const before = await wholeDatabase(db)
+for (const names of [['ada'], ['ada', 'grace']]) {
+  for (const keepRecordings of [false, true]) {
+    test(`a worker that was frozen before any one effect and lost its lease changes nothing when it wakes (${names.length === 1 ? 'one person' : 'persons together'}, recordings ${keepRecordings ? 'kept' : 'deleted'})`, async ({
+      erasure,
+      db,
+      address,
+    }) => {
+      const clock = await openClock(address)
+      for (let n = 1; ; n++) {
+        const { id: projectId } = await newProject(db)
+        for (const name of names) {
+          await record(erasure, projectId, name, { browsers: 1, sessions: 1 })
+          await requestErasure(erasure, projectId, name, keepRecordings)
+        }
+        const frozen = frozenAt(n, erasure)
+        onTestFinished(frozen.thaw)
+        const zombie = runNextAttempt(frozen.options, togetherMaximum)
+        const wasFrozen = await Promise.race([
+          frozen.reached.then(() => true),
+          zombie.then(() => false),
+        ])
+        if (!wasFrozen) {
+          expect(n).toBeGreaterThan(10)
+          break
+        }
+        await clock.forward(30)
+        // Frozen inside a transaction it holds its jobs until the server ends the idle session.
+        for (let lost = n === 1 ? names.length : 0; lost < names.length; ) {
+          lost += (await reapLostAttempts(db.sql, delays)).lost
+          if (lost < names.length) await endIdleTransactions(db)
+        }
+        await clock.forward(30)
+        // The first effect is the claim itself: frozen before it, it has nothing to lose.
+        for (const _ of names) expect(await runNextAttempt(erasure.options)).toBe('completed')
+        const before = await wholeDatabase(db)
 
-      frozen.thaw()
-      expect(await zombie, `effect ${n}`).toBe(n === 1 ? undefined : 'lost')
-      expect(await wholeDatabase(db), `effect ${n}`).toBe(before)
-      expect(await findDeletionJob(db.sql, projectId, id)).toMatchObject({ status: 'completed' })
-    }
-    await clock.close()
-  })
+        frozen.thaw()
+        const outcome = names.length === 1 ? 'lost' : 'handed_back'
+        expect(await zombie, `effect ${n}`).toBe(n === 1 ? undefined : outcome)
+        expect(await wholeDatabase(db), `effect ${n}`).toBe(before)
+        const jobs = await db.sql`
+          select status from deletion_jobs where project_id = ${projectId}`
+        expect(jobs).toEqual(names.map(() => ({ status: 'completed' })))
+      }
+      await clock.close()
+    })
+  }
 }
 
 describe('the lease', () => {
@@ -116,7 +122,7 @@ describe('the lease', () => {
     await requestErasure(erasure, project.id, 'ada')
     const before = await remains(erasure, project.id, ada)
     const [job] = await claimJobs(db.sql, 1)
-    expect(await runAttempt(erasure.options, job!, performance.now() - 30_000)).toBe('lost')
+    expect(await runAttempts(erasure.options, [job!], performance.now() - 30_000)).toBe('lost')
     expect(await remains(erasure, project.id, ada)).toEqual(before)
   })
 
@@ -133,7 +139,7 @@ describe('the lease', () => {
     }
     const [job] = await claimJobs(db.sql, 1)
     const sentAt = performance.now() - 29_000
-    expect(await runAttempt({ ...erasure.options, blobs }, job!, sentAt)).toBe('lost')
+    expect(await runAttempts({ ...erasure.options, blobs }, [job!], sentAt)).toBe('lost')
     expect(aborted).toBe(2)
   })
 

@@ -46,7 +46,7 @@ test('POST beside the last transaction: refused before it, a new person after it
     expect(outcomes.concat(last.outcome)).toContain('created')
     const person = (await findPerson(db.sql, project.id, `p${round}`))!
     expect(person.id).not.toBe(ada.personId)
-    expect(JSON.parse(person.properties)).toEqual({ again: 1 })
+    expect(JSON.parse(String(person.properties))).toEqual({ again: 1 })
     expect(await remains(erasure, project.id, ada)).toEqual(nothing)
     expect(
       await db.sql`

@@ -406,7 +406,7 @@ test('after the erasure the same externalId is a new person that shares nothing 
   expect(written.outcome).toBe('created')
   const person = (await findPerson(db.sql, project.id, 'ada'))!
   expect(person.id).not.toBe(ada.personId)
-  expect(JSON.parse(person.properties)).toEqual({ plan: 'free' })
+  expect(JSON.parse(String(person.properties))).toEqual({ plan: 'free' })
 })
 
 test('neither the log nor an error record holds anything of the person', async ({

@@ -150,8 +150,10 @@ describe('the chain of a project', () => {
       await record(erasure, project.id, `p${i}`, { browsers: 0 })
       await requestErasure(erasure, project.id, `p${i}`)
     }
-    await Promise.all(Array.from({ length: 6 }, () => runAll(erasure.options)))
-    await runAll(erasure.options)
+    const oneByOne = async () => {
+      while ((await runNextAttempt(erasure.options)) !== undefined);
+    }
+    await Promise.all(Array.from({ length: 6 }, oneByOne))
     const rows = await db.sql<{ jws: string }>`
       select jws from receipts where project_id = ${project.id} order by number`
     expect(rows).toHaveLength(24)

@@ -10,6 +10,7 @@ import {
   browsersOf,
   countRemains,
   deleteRowsOfBrowsers,
+  type OwnedBrowser,
   retireBrowsersOf,
   unlinkBrowsers,
 } from '../src/recordings/store.ts'
@@ -217,7 +218,7 @@ describe('a browser', () => {
     const [{ id: personId }] = (await db.sql`
       select id from persons where project_id = ${project.id}`) as [{ id: string }]
     await db.begin((tx) => retireBrowsersOf(tx, project.id, personId))
-    expect(await unlinkBrowsers(db.sql, project.id, personId)).toBe(1)
+    expect(await unlinkBrowsers(db.sql, project.id, [personId])).toBe(1)
     expect(await expireRecordings(recordings)).toMatchObject({ sessions: 0, browsers: 0 })
     await age(db, project.id, started, 31)
     expect(await expireRecordings(recordings)).toMatchObject({ sessions: 1, browsers: 1 })
@@ -269,10 +270,11 @@ describe('what an erasure takes away of recordings', () => {
       parts.push(part)
       if (part.isDone) break
     }
+    const [browserId] = ids
     expect(parts).toEqual([
-      { sessions: 0, chunks: 3, isDone: false },
-      { sessions: 0, chunks: 3, isDone: false },
-      { sessions: 2, chunks: 1, isDone: true },
+      { removed: new Map([[browserId, { sessions: 0, chunks: 3 }]]), isDone: false },
+      { removed: new Map([[browserId, { sessions: 0, chunks: 3 }]]), isDone: false },
+      { removed: new Map([[browserId, { sessions: 2, chunks: 1 }]]), isDone: true },
     ])
     expect(await countRemains(db.sql, project.id, ids)).toEqual({ sessions: 0, chunks: 0 })
     expect(await countRemains(db.sql, project.id, [bystander.browserId])).toEqual({
@@ -298,10 +300,10 @@ describe('what an erasure takes away of recordings', () => {
     const found = new Set<string>()
     let after: string | null = null
     for (;;) {
-      const part: string[] = await browsersOf(db.sql, project.id, personId, after, 1_000)
-      for (const id of part) found.add(id)
+      const part: OwnedBrowser[] = await browsersOf(db.sql, project.id, [personId], after, 1_000)
+      for (const { id } of part) found.add(id)
       if (part.length < 1_000) break
-      after = part.at(-1)!
+      after = part.at(-1)!.id
     }
     expect(found.size).toBe(2_500)
     await db.begin((tx) => retireBrowsersOf(tx, project.id, personId))

@@ -132,11 +132,11 @@ describe('a retirement', () => {
     expect((await deleting).status).toBe(202)
 
     const personId = await personIdOf(db, project.id, 'ada')
-    expect(await countOpenIntents(db.sql, project.id, personId)).toBe(1)
-    expect(await killExpiredIntents(db.sql, project.id, personId)).toBe(0)
+    expect(await countOpenIntents(db.sql, project.id, [personId])).toBe(1)
+    expect(await killExpiredIntents(db.sql, project.id, [personId])).toBe(0)
     await recordings.blobs.put(blobKey, Buffer.from('sealed'))
     expect(await confirmChunk(db.sql, place, { blobKey, bytes: 6, pages: 0 })).toBe(true)
-    expect(await countOpenIntents(db.sql, project.id, personId)).toBe(0)
+    expect(await countOpenIntents(db.sql, project.id, [personId])).toBe(0)
     expect((await ingesting.chunk({ ...started, number: 1 })).status).toBe(410)
   })
 
@@ -433,11 +433,11 @@ describe('an uploader frozen past its deadline', () => {
     await ingesting.send('/v1/persons/ada', { method: 'DELETE' })
     await shiftClock(address, 61)
     const personId = await personIdOf(db, project.id, 'ada')
-    expect(await killExpiredIntents(db.sql, project.id, personId)).toBe(1)
+    expect(await killExpiredIntents(db.sql, project.id, [personId])).toBe(1)
     await shiftClock(address, 0)
     const place = { projectId: project.id, ...started, tab: 'tab', number: 0 }
     expect(await confirmChunk(db.sql, place, { blobKey, bytes: 6, pages: 0 })).toBe(false)
-    expect(await countOpenIntents(db.sql, project.id, personId)).toBe(0)
+    expect(await countOpenIntents(db.sql, project.id, [personId])).toBe(0)
   })
 })
 
@@ -557,9 +557,10 @@ async function eraseAsTheWorkerDoes(
   projectId: number,
   personId: string,
 ): Promise<void> {
-  await killExpiredIntents(db.sql, projectId, personId)
-  expect(await countOpenIntents(db.sql, projectId, personId)).toBe(0)
-  const browserIds = await browsersOf(db.sql, projectId, personId, null, 100)
+  await killExpiredIntents(db.sql, projectId, [personId])
+  expect(await countOpenIntents(db.sql, projectId, [personId])).toBe(0)
+  const browsers = await browsersOf(db.sql, projectId, [personId], null, 100)
+  const browserIds = browsers.map(({ id }) => id)
   await destroyBrowserKeys(browserKeys.sql, projectId, browserIds)
   for (const id of browserIds) await blobs.deletePrefix(browserPrefix(projectId, id))
   while (!(await deleteRowsOfBrowsers(db.sql, projectId, browserIds)).isDone);

@@ -3,11 +3,14 @@ import { isUnavailable } from '../error-handler.ts'
 import type { Log } from '../log.ts'
 import {
   type ClaimedJob,
+  type ClaimedJobs,
   claimJobs,
   failAttempt,
   handBack,
   LeaseLost,
+  noteProgress,
   type RetryDelays,
+  togetherMaximum,
 } from './attempts.ts'
 import { type Effects, holdLease, type Lease, type LeasePace } from './lease.ts'
 import type { ErasureMetrics } from './metrics.ts'
@@ -31,77 +34,115 @@ export class Stopping extends Error {
   override readonly name = 'Stopping'
 }
 
-/** Claims the job that is due longest and makes one attempt; undefined where none is due. */
-export async function runNextAttempt(options: AttemptOptions): Promise<AttemptOutcome | undefined> {
+/**
+ * Claims the job that is due longest, with up to `limit` in all that can be worked on together, and
+ * makes one attempt; undefined where none is due.
+ */
+export async function runNextAttempt(
+  options: AttemptOptions,
+  limit = 1,
+): Promise<AttemptOutcome | undefined> {
   const sentAt = performance.now()
-  const [job] = await claimJobs(options.db.sql, 1)
-  return job && runAttempt(options, job, sentAt)
+  const jobs = await claimJobs(options.db.sql, limit)
+  return isAny(jobs) ? runAttempts(options, jobs, sentAt) : undefined
 }
 
 /** Attempts until none is due. */
 export async function runAll(options: AttemptOptions): Promise<void> {
-  while ((await runNextAttempt(options)) !== undefined);
+  while ((await runNextAttempt(options, togetherMaximum)) !== undefined);
 }
 
+export const isAny = (jobs: readonly ClaimedJob[]): jobs is ClaimedJobs => jobs.length > 0
+
 /**
- * Makes one attempt at a claimed job: its steps from the first to the last. `sentAt` is when the
- * claim was sent, on the clock of performance.now(). An aborted `stopping` hands the attempt back.
- * Throws only where the end of the attempt could not be noted; whoever reaps it does that then.
+ * Makes one attempt at each of these claimed jobs, together: the steps from the first to the last.
+ * Where that fails, each is to be done alone, without delay. `sentAt` is when the claim was sent, on
+ * the clock of performance.now(). An aborted `stopping` hands the attempts back. Throws only where
+ * the end of the attempts could not be noted; whoever reaps them does that then.
  */
-export async function runAttempt(
+export async function runAttempts(
   options: AttemptOptions,
-  job: ClaimedJob,
+  jobs: ClaimedJobs,
   sentAt: number,
   stopping?: AbortSignal,
 ): Promise<AttemptOutcome> {
-  const lease = holdLease(options, job, sentAt, stopping, options.leasePace)
-  const fields = { projectId: job.projectId, jobId: job.id, attempt: job.attempt }
+  const lease = holdLease(options, jobs, sentAt, stopping, options.leasePace)
   let outcome: AttemptOutcome
   try {
-    await runSteps(options, job, lease)
+    await runSteps(options, jobs, lease)
     outcome = 'completed'
-    options.log.event('info', 'erasure.completed', fields)
+    for (const job of jobs) options.log.event('info', 'erasure.completed', fieldsOf(job))
   } catch (error) {
-    outcome = await endAttempt(options, job, lease, error)
+    await noteRemoved(options, jobs, lease)
+    outcome = await endAttempts(options, jobs, lease, error)
   } finally {
     lease.end()
   }
-  options.metrics.observeAttempt(outcome, (performance.now() - sentAt) / 1_000)
+  const seconds = (performance.now() - sentAt) / 1_000
+  for (const _ of jobs) options.metrics.observeAttempt(outcome, seconds)
   return outcome
 }
 
+const fieldsOf = ({ projectId, id, attempt }: ClaimedJob) => ({ projectId, jobId: id, attempt })
+
 async function runSteps(
   { signer, backupRetentionDays }: AttemptOptions,
-  job: ClaimedJob,
+  jobs: ClaimedJobs,
   lease: Lease,
 ): Promise<void> {
-  const { effects } = lease
-  const erasure: Erasure = { ...effects, job, lease, signer, backupRetentionDays, verifiedAt: null }
-  for (const step of stepsFor(job)) {
+  const [{ projectId }] = jobs
+  const personIds = jobs.map(({ personId }) => personId)
+  const erasure: Erasure = {
+    ...lease.effects,
+    jobs,
+    projectId,
+    personIds,
+    lease,
+    signer,
+    backupRetentionDays,
+    verifiedAt: null,
+  }
+  for (const step of stepsFor(jobs[0])) {
     lease.step = step.name
     await step.run(erasure)
   }
 }
 
-/** Notes how an attempt ended that did not complete its job. */
-async function endAttempt(
+/** What the blob store removed is counted also where the attempt goes no further. */
+async function noteRemoved({ db }: AttemptOptions, jobs: ClaimedJobs, lease: Lease): Promise<void> {
+  const removed = lease.takeUnnoted()
+  if (removed.size === 0) return
+  const { step } = lease
+  // Of jobs whose lease is lost nothing is noted, and where the database is away nothing can be.
+  await noteProgress(db.sql, jobs, { step, removed }, false).catch(() => {})
+}
+
+/** Notes how attempts ended that did not complete their jobs. */
+async function endAttempts(
   { db, log, metrics, retryDelaysSeconds }: AttemptOptions,
-  job: ClaimedJob,
+  jobs: ClaimedJobs,
   lease: Lease,
   error: unknown,
 ): Promise<AttemptOutcome> {
   const { step } = lease
-  const fields = { projectId: job.projectId, jobId: job.id, attempt: job.attempt, step }
+  const [job, ...others] = jobs
+  const fields = { ...fieldsOf(job), step }
   // Whatever was aborted says so in its own words; why it was aborted is what counts.
   const reason = lease.signal.aborted ? lease.signal.reason : error
+  if (reason instanceof Stopping) {
+    await handBack(db.sql, jobs, { isAlone: false })
+    for (const one of jobs) log.event('info', 'erasure.handed_back', { ...fieldsOf(one), step })
+    return 'handed_back'
+  }
+  if (others.length > 0) {
+    // Which of them it was is found out by each alone.
+    log.fault('erasure.apart', error, { ...fields, count: jobs.length })
+    await handBack(db.sql, jobs, { isAlone: true })
+    return 'handed_back'
+  }
   if (reason instanceof LeaseLost) {
     log.event('warn', 'erasure.lease_lost', fields)
     return 'lost'
-  }
-  if (reason instanceof Stopping) {
-    await handBack(db.sql, job)
-    log.event('info', 'erasure.handed_back', fields)
-    return 'handed_back'
   }
   const code = codeOf(error)
   log.fault('erasure.failed', error, { ...fields, code })

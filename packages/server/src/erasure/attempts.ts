@@ -20,6 +20,13 @@ export const jobsChannel = 'lethe_deletion_jobs'
 /** Jobs whose lost attempts are noted by one statement. */
 const reapedAPart = 100
 
+/** Jobs that are worked on together at most. */
+export const togetherMaximum = 32
+
+/** A person with more than this, or with an upload that is not stored, is worked on alone. */
+export const browsersOfSmall = 15
+export const chunksOfSmall = 300
+
 /** A job in the hands of one worker, as long as it holds the lease of this token. */
 export interface ClaimedJob {
   projectId: number
@@ -42,9 +49,16 @@ const claimedColumns = fragment`
 
 const leaseEnd = fragment`app_now() + ${raw(String(leaseSeconds))} * interval '1 second'`
 
-const isHeld = (job: ClaimedJob) => fragment`
-  project_id = ${job.projectId} and id = ${job.id}
-  and lease_token = ${job.leaseToken} and lease_until > app_now()`
+/** Jobs that one worker has in hand together: of one project, all with or all without recordings. */
+export type ClaimedJobs = readonly [ClaimedJob, ...ClaimedJob[]]
+
+/** A token belongs to one attempt at one job, so that those of several can be asked for at once. */
+const areHeld = (jobs: ClaimedJobs) => fragment`
+  project_id = ${jobs[0].projectId} and id = any(${jobs.map(({ id }) => id)}::uuid[])
+  and lease_token = any(${jobs.map(({ leaseToken }) => leaseToken)}::uuid[])
+  and lease_until > app_now()`
+
+const isHeld = (job: ClaimedJob) => areHeld([job])
 
 /** Says that there is a job. Whether it is heard does not matter: workers look by themselves too. */
 export function notifyWorkers(sql: Sql): void {
@@ -52,13 +66,15 @@ export function notifyWorkers(sql: Sql): void {
 }
 
 /**
- * Begins the next attempt of the jobs that are due longest, at most `limit`. The attempt is counted
- * here, so that one whose worker dies counts like any other.
+ * Begins the next attempt of the job that is due longest, and of up to `limit` in all that can be
+ * worked on together with it: first attempts at persons with little recorded, of one project, all
+ * with or all without their recordings. (Where one brings its worker down again and again, it does
+ * so alone.) An attempt is counted here, so that one whose worker dies counts like any other.
  */
-export function claimJobs(sql: Sql, limit: number): Promise<ClaimedJob[]> {
+export async function claimJobs(sql: Sql, limit: number): Promise<ClaimedJob[]> {
   return sql<ClaimedJob>`
     with due as (
-      select project_id, id
+      select project_id, id, person_id, keep_recordings, next_attempt_at, attempts, is_alone
       from deletion_jobs
       where status in ('pending', 'running') and lease_token is null
         -- As a subquery it is one moment for the whole statement, which the index can look for.
@@ -66,20 +82,47 @@ export function claimJobs(sql: Sql, limit: number): Promise<ClaimedJob[]> {
       order by next_attempt_at
       limit ${limit}
       for update skip locked
+    ), sized as (
+      select due.*, row_number() over (order by next_attempt_at, id) = 1 as is_first,
+        ${isSmall} as is_small
+      from due
     ), claimed as (
       update deletion_jobs job
-      set status = 'running', attempts = attempts + 1,
-        started_at = coalesce(started_at, app_now()),
+      set status = 'running', attempts = job.attempts + 1,
+        started_at = coalesce(job.started_at, app_now()),
         lease_token = gen_random_uuid(), lease_until = ${leaseEnd}
-      from due
-      where job.project_id = due.project_id and job.id = due.id
+      from sized one, sized first
+      where first.is_first and job.project_id = one.project_id and job.id = one.id
+        and (one.is_first
+          or one.is_small and first.is_small and one.project_id = first.project_id
+            and one.keep_recordings = first.keep_recordings)
       returning job.*
     ), noted as (
       insert into deletion_attempts (project_id, job_id, number)
       select project_id, id, attempts from claimed
     )
-    select ${claimedColumns} from claimed`
+    select ${claimedColumns} from claimed order by created_at, id`
 }
+
+/** Of the person of a job `due`; nothing is added to its recordings any more. */
+const isSmall = fragment`(
+  due.attempts = 0 and not due.is_alone
+  and (select count(*)
+   from (
+     select from person_browsers l
+     where l.project_id = due.project_id and l.person_id = due.person_id
+     limit ${raw(String(browsersOfSmall + 1))}
+   ) l) <= ${raw(String(browsersOfSmall))}
+  and (select count(*) <= ${raw(String(chunksOfSmall))} and coalesce(bool_and(c.state = 'stored'), true)
+   from (
+     select c.state
+     from person_browsers l
+     join sessions s on s.project_id = l.project_id and s.browser_id = l.browser_id
+     join chunks c on c.project_id = s.project_id and c.session_id = s.id
+     where l.project_id = due.project_id and l.person_id = due.person_id
+     limit ${raw(String(chunksOfSmall + 1))}
+   ) c)
+)`
 
 /**
  * Takes an open job over from whatever attempt it is in, which thereby loses its lease, and goes
@@ -109,54 +152,64 @@ export async function takeOver(
   return job
 }
 
-export interface Progress {
-  step: string
-  /** What the blob store removed since the last time it was noted. */
-  blobs: number
-  bytes: number
+/** What was removed of each job, by the job's id. */
+export type RemovedByJob = ReadonlyMap<string, Partial<Removed>>
+
+/** A row for each job: its id and what was removed. */
+function removedOf(jobs: ClaimedJobs, removed: RemovedByJob) {
+  const counts = (what: keyof Removed) => jobs.map(({ id }) => removed.get(id)?.[what] ?? 0)
+  return fragment`unnest(
+    ${jobs.map(({ id }) => id)}::uuid[], ${counts('sessions')}::bigint[],
+    ${counts('chunks')}::bigint[], ${counts('browsers')}::bigint[], ${counts('blobs')}::bigint[],
+    ${counts('bytes')}::bigint[]) as one (job_id, sessions, chunks, browsers, blobs, bytes)`
 }
 
-/** Notes how far the attempt is; where `renew` says so the lease begins anew. Throws LeaseLost. */
+/**
+ * Notes how far attempts are, and what the blob store removed since the last time; where `renew`
+ * says so their leases begin anew. Throws LeaseLost where one of them is lost.
+ */
 export async function noteProgress(
   sql: Sql,
-  job: ClaimedJob,
-  { step, blobs, bytes }: Progress,
+  jobs: ClaimedJobs,
+  { step, removed }: { step: string; removed: RemovedByJob },
   renew: boolean,
 ): Promise<void> {
   const held = await sql`
     with held as (
       update deletion_jobs
-      set removed_blobs = removed_blobs + ${blobs}, removed_bytes = removed_bytes + ${bytes},
+      set removed_blobs = removed_blobs + one.blobs, removed_bytes = removed_bytes + one.bytes,
         lease_until = case when ${renew}::boolean then ${leaseEnd} else lease_until end
-      where ${isHeld(job)}
+      from ${removedOf(jobs, removed)}
+      where id = one.job_id and ${areHeld(jobs)}
       returning project_id, id, attempts
     )
     update deletion_attempts a set step = ${step}
     from held
     where a.project_id = held.project_id and a.job_id = held.id and a.number = held.attempts
     returning a.number`
-  if (held.length === 0) throw new LeaseLost()
+  if (held.length < jobs.length) throw new LeaseLost()
 }
 
-/** The first statement of every transaction of a worker. Throws LeaseLost. */
-export async function fence(tx: Sql, job: ClaimedJob): Promise<void> {
+/** The first statement of every transaction of a worker. Throws LeaseLost where one is lost. */
+export async function fence(tx: Sql, jobs: ClaimedJobs): Promise<void> {
   const held = await tx`
-    select from deletion_jobs where ${isHeld(job)} for no key update`
-  if (held.length === 0) throw new LeaseLost()
+    select from deletion_jobs where ${areHeld(jobs)} order by id for no key update`
+  if (held.length < jobs.length) throw new LeaseLost()
 }
 
 /** Counts the rows that this transaction removes, which has begun with the fence. */
 export async function addRemovedRows(
   tx: Sql,
-  job: ClaimedJob,
-  { sessions = 0, chunks = 0, browsers = 0 }: Partial<Removed>,
+  jobs: ClaimedJobs,
+  removed: RemovedByJob,
 ): Promise<void> {
   await tx`
     update deletion_jobs
-    set removed_sessions = removed_sessions + ${sessions},
-      removed_chunks = removed_chunks + ${chunks},
-      removed_browsers = removed_browsers + ${browsers}
-    where project_id = ${job.projectId} and id = ${job.id}`
+    set removed_sessions = removed_sessions + one.sessions,
+      removed_chunks = removed_chunks + one.chunks,
+      removed_browsers = removed_browsers + one.browsers
+    from ${removedOf(jobs, removed)}
+    where project_id = ${jobs[0].projectId} and id = one.job_id`
 }
 
 export interface CompletedJob {
@@ -171,21 +224,25 @@ export interface CompletedJob {
   removed: Removed
 }
 
-/** Completes the job, in the transaction in which the person goes. Throws LeaseLost. */
-export async function completeJob(
+/**
+ * Completes the jobs, in the transaction in which their persons go. Throws LeaseLost where one is
+ * lost.
+ */
+export async function completeJobs(
   tx: Sql,
-  job: ClaimedJob,
-  { browsers, blobs, bytes }: Pick<Removed, 'browsers' | 'blobs' | 'bytes'>,
-): Promise<CompletedJob> {
-  const [completed] = await tx<CompletedJob>`
+  jobs: ClaimedJobs,
+  removed: RemovedByJob,
+): Promise<CompletedJob[]> {
+  const completed = await tx<CompletedJob>`
     with completed as (
       update deletion_jobs
       set status = 'completed', completed_at = app_now(), person_id = null,
         lease_token = null, lease_until = null,
-        removed_browsers = removed_browsers + ${browsers},
-        removed_blobs = removed_blobs + ${blobs}, removed_bytes = removed_bytes + ${bytes}
-      where ${isHeld(job)}
-      returning *
+        removed_browsers = removed_browsers + one.browsers,
+        removed_blobs = removed_blobs + one.blobs, removed_bytes = removed_bytes + one.bytes
+      from ${removedOf(jobs, removed)}
+      where id = one.job_id and ${areHeld(jobs)}
+      returning deletion_jobs.*
     ), noted as (
       update deletion_attempts a
       set outcome = 'completed', ended_at = completed.completed_at
@@ -194,13 +251,14 @@ export async function completeJob(
         and a.number = completed.attempts
     )
     select project_id as "projectId", id, external_id as "externalId",
-      keep_recordings as "keepRecordings", created_at as "createdAt", started_at as "startedAt", completed_at as "completedAt",
-      attempts,
+      keep_recordings as "keepRecordings", created_at as "createdAt",
+      started_at as "startedAt", completed_at as "completedAt", attempts,
       json_build_object(
         'sessions', removed_sessions, 'chunks', removed_chunks, 'blobs', removed_blobs,
         'bytes', removed_bytes, 'browsers', removed_browsers) as removed
-    from completed`
-  if (!completed) throw new LeaseLost()
+    from completed
+    order by created_at, id`
+  if (completed.length < jobs.length) throw new LeaseLost()
   return completed
 }
 
@@ -286,14 +344,21 @@ function endHeld(
     )`
 }
 
-/** Gives an attempt back that a graceful stop cut short: nothing failed, so it never was. */
-export async function handBack(sql: Sql, job: ClaimedJob): Promise<void> {
+/**
+ * Gives attempts back that a graceful stop cut short, or that failed together with others and are to
+ * be made alone: nothing of one's own failed, so they never were. Those whose lease is lost stay.
+ */
+export async function handBack(
+  sql: Sql,
+  jobs: ClaimedJobs,
+  { isAlone }: { isAlone: boolean },
+): Promise<void> {
   await sql`
     with handed as (
       update deletion_jobs
       set attempts = attempts - 1, next_attempt_at = app_now(),
-        lease_token = null, lease_until = null
-      where ${isHeld(job)}
+        lease_token = null, lease_until = null, is_alone = is_alone or ${isAlone}
+      where ${areHeld(jobs)}
       returning project_id, id, attempts
     )
     delete from deletion_attempts a

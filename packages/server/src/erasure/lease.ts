@@ -1,7 +1,12 @@
 import type { Blobs, Removed } from '../blobs/blobs.ts'
 import type { Db, Sql } from '../sql.ts'
-import { type ClaimedJob, LeaseLost, leaseSeconds, noteProgress } from './attempts.ts'
-import type { CommitTogether } from './together.ts'
+import {
+  type ClaimedJobs,
+  LeaseLost,
+  leaseSeconds,
+  noteProgress,
+  type RemovedByJob,
+} from './attempts.ts'
 
 /** All that an erasure acts on. Faults are injected here, and nowhere else. */
 export interface Effects {
@@ -9,20 +14,22 @@ export interface Effects {
   /** The database of the browsers' data keys. */
   keySql: Sql
   blobs: Blobs
-  /** Transactions that take the lock of the same project; without it each is one of its own. */
-  commitTogether?: CommitTogether
 }
 
-/** The hold on a job. It ends when another worker may have taken the job, or on `end`. */
+/** The hold on jobs. It ends when another worker may have taken one of them, or on `end`. */
 export interface Lease {
   /** The step the attempt is in. */
   step: string
   /** Aborts what is in flight when the lease is over. */
   signal: AbortSignal
   /** Effects that take place only while the lease is held, and that keep it. */
-  effects: Required<Effects>
+  effects: Effects
+  /** Deletes blobs of a job and counts them. */
+  deleteBlobs(jobId: string, prefix: string): Promise<void>
   /** What the blob store removed and nobody has noted yet; the caller notes it. */
-  takeUnnoted(): { blobs: number; bytes: number }
+  takeUnnoted(): RemovedByJob
+  /** What was taken and could not be noted. */
+  putBack(unnoted: RemovedByJob): void
   end(): void
 }
 
@@ -37,20 +44,27 @@ export interface LeasePace {
 const paceDefault: LeasePace = { renewSeconds: 10, noteSeconds: 2, hungSeconds: 60 }
 
 /**
- * Keeps the lease of an attempt as long as it moves on. `sentAt` is when the claim was sent, on the
+ * Keeps the leases of attempts as long as they move on. `sentAt` is when the claim was sent, on the
  * clock of performance.now(): the lease began after that, so a deadline counted from then never
  * lies behind the database's. `stopping` ends it early.
  */
 export function holdLease(
   effects: Effects,
-  job: ClaimedJob,
+  jobs: ClaimedJobs,
   sentAt: number,
   stopping: AbortSignal | undefined,
   { renewSeconds, noteSeconds, hungSeconds }: LeasePace = paceDefault,
 ): Lease {
   const controller = new AbortController()
   const { signal } = controller
-  const unnoted = { blobs: 0, bytes: 0 }
+  let unnoted = new Map<string, { blobs: number; bytes: number }>()
+  const addUnnoted = (jobId: string, { blobs = 0, bytes = 0 }: Partial<Removed>) => {
+    const before = unnoted.get(jobId)
+    unnoted.set(jobId, {
+      blobs: (before?.blobs ?? 0) + blobs,
+      bytes: (before?.bytes ?? 0) + bytes,
+    })
+  }
   let until = sentAt + leaseSeconds * 1_000
   let renewedAt = sentAt
   let movedAt = performance.now()
@@ -63,28 +77,36 @@ export function holdLease(
   if (stopping?.aborted) stop()
   stopping?.addEventListener('abort', stop)
 
+  const guarded = guard(effects, {
+    signal,
+    check() {
+      // A process that was frozen may come here before its timers do.
+      if (performance.now() >= until) lose()
+      signal.throwIfAborted()
+    },
+    moved() {
+      movedAt = performance.now()
+    },
+  })
   const lease: Lease = {
     step: 'drain',
     signal,
-    effects: guard(effects, {
-      signal,
-      check() {
-        // A process that was frozen may come here before its timers do.
-        if (performance.now() >= until) lose()
-        signal.throwIfAborted()
-      },
-      moved() {
-        movedAt = performance.now()
-      },
-      removed({ blobs, bytes }) {
-        unnoted.blobs += blobs
-        unnoted.bytes += bytes
-      },
-    }),
+    effects: guarded,
+    async deleteBlobs(jobId, prefix) {
+      let noted: Removed = { blobs: 0, bytes: 0 }
+      const note = (now: Removed) => {
+        addUnnoted(jobId, { blobs: now.blobs - noted.blobs, bytes: now.bytes - noted.bytes })
+        noted = now
+      }
+      note(await guarded.blobs.deletePrefix(prefix, { onProgress: note }))
+    },
     takeUnnoted() {
-      const taken = { ...unnoted }
-      Object.assign(unnoted, { blobs: 0, bytes: 0 })
+      const taken = unnoted
+      unnoted = new Map()
       return taken
+    },
+    putBack(removed) {
+      for (const [jobId, one] of removed) addUnnoted(jobId, one)
     },
     end() {
       clearTimeout(deadline)
@@ -98,11 +120,11 @@ export function holdLease(
     const renew = now - renewedAt >= renewSeconds * 1_000
     if (now - movedAt > hungSeconds * 1_000) return
     const { step } = lease
-    if (!renew && unnoted.blobs === 0 && step === notedStep) return
+    if (!renew && unnoted.size === 0 && step === notedStep) return
     if (renew) renewedAt = now
     notedStep = step
     try {
-      await noteProgress(effects.db.sql, job, { step, ...lease.takeUnnoted() }, renew)
+      await noteProgress(effects.db.sql, jobs, { step, removed: lease.takeUnnoted() }, renew)
     } catch (error) {
       // Where the database is away the deadline decides; the next round tries again.
       if (error instanceof LeaseLost) controller.abort(error)
@@ -121,11 +143,9 @@ interface Guard {
   signal: AbortSignal
   check(): void
   moved(): void
-  removed(removed: { blobs: number; bytes: number }): void
 }
 
-function guard(effects: Effects, guard: Guard): Required<Effects> {
-  const { db, keySql, blobs, commitTogether = db.begin } = effects
+function guard({ db, keySql, blobs }: Effects, guard: Guard): Effects {
   return {
     db: {
       ...db,
@@ -135,10 +155,6 @@ function guard(effects: Effects, guard: Guard): Required<Effects> {
         guard.check()
         return db.begin((tx) => work(guardSql(tx, guard)))
       },
-    },
-    async commitTogether(work) {
-      guard.check()
-      return commitTogether((tx) => work(guardSql(tx, guard)))
     },
     keySql: guardSql(keySql, guard),
     blobs: guardBlobs(blobs, guard),
@@ -154,7 +170,7 @@ function guardSql(sql: Sql, { check, moved }: Guard): Sql {
   }
 }
 
-function guardBlobs(blobs: Blobs, { signal, check, moved, removed }: Guard): Blobs {
+function guardBlobs(blobs: Blobs, { signal, check, moved }: Guard): Blobs {
   const effect = async <T>(run: () => Promise<T>): Promise<T> => {
     check()
     const result = await run()
@@ -168,21 +184,14 @@ function guardBlobs(blobs: Blobs, { signal, check, moved, removed }: Guard): Blo
     get: (key) => effect(() => blobs.get(key, signal)),
     delete: (keys) => effect(() => blobs.delete(keys, signal)),
     isEmpty: (prefix) => effect(() => blobs.isEmpty(prefix, signal)),
-    deletePrefix: (prefix) =>
-      effect(async () => {
-        let noted: Removed = { blobs: 0, bytes: 0 }
-        const note = (now: Removed) => {
-          removed({ blobs: now.blobs - noted.blobs, bytes: now.bytes - noted.bytes })
-          noted = now
-        }
+    deletePrefix: (prefix, options) =>
+      effect(() => {
         const onProgress = (now: Removed) => {
-          note(now)
+          options?.onProgress?.(now)
           check()
           moved()
         }
-        const all = await blobs.deletePrefix(prefix, { signal, onProgress })
-        note(all)
-        return all
+        return blobs.deletePrefix(prefix, { signal, onProgress })
       }),
   }
 }

@@ -6,7 +6,7 @@ import {
   deleteRowsOfBrowsers,
   retireBrowsersOf,
 } from '../recordings/store.ts'
-import { type AttemptOptions, runAttempt } from './attempt.ts'
+import { type AttemptOptions, runAttempts } from './attempt.ts'
 import { takeOver } from './attempts.ts'
 import { inLanes } from './lanes.ts'
 import { type LedgerEntry, listLedger, readLedgerEntry } from './ledger.ts'
@@ -130,7 +130,7 @@ async function completeNow(options: AttemptOptions, projectId: number, jobId: st
     const sentAt = performance.now()
     const job = await takeOver(options.db.sql, projectId, jobId)
     if (!job) return
-    const outcome = await runAttempt(options, job, sentAt)
+    const outcome = await runAttempts(options, [job], sentAt)
     if (outcome === 'completed') return
     if (outcome === 'failed') break
     await sleep(momentSeconds * 1_000)
@@ -156,7 +156,7 @@ async function eraseBrowsers(options: AttemptOptions, entry: LedgerEntry): Promi
     await destroyBrowserKeys(keySql, projectId, part)
     await inLanes(part, browsersAtOnce, (id) => blobs.deletePrefix(blobPrefixOf(projectId, id)))
     while (!(await deleteRowsOfBrowsers(db.sql, projectId, part)).isDone);
-    erased += await db.begin((tx) => deleteBrowsers(tx, projectId, part))
+    erased += (await db.begin((tx) => deleteBrowsers(tx, projectId, part))).length
   }
   return erased
 }

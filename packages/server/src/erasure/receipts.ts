@@ -10,52 +10,73 @@ export interface Signer {
   key: KeyObject
 }
 
+/** What the receipts of one transaction have in common. */
+export interface Issued {
+  projectId: number
+  signer: Signer
+  verifiedAt: string | null
+  backupRetentionDays: number
+}
+
 const algorithm = 'EdDSA'
 const mediaType = 'lethe-receipt+jws'
 
 /**
- * Writes the receipt of a job that this transaction completes. The row of the project's chain is
- * locked from here to the commit, so that each receipt has exactly one successor.
+ * Writes the receipts of jobs of one project that this transaction completes. The row of the
+ * project's chain is locked from here to the commit, so that each receipt has exactly one successor.
  */
-export async function issueReceipt(
+export async function issueReceipts(
   tx: Sql,
-  { externalId, ...job }: CompletedJob,
-  issued: { signer: Signer; verifiedAt: string | null; backupRetentionDays: number },
+  completed: readonly CompletedJob[],
+  issued: Issued,
 ): Promise<void> {
-  const { length, head } = await extendChain(tx, job.projectId)
-  const salt = randomBytes(16).toString('hex')
-  const statement: ReceiptStatement = {
-    version: 1,
-    jobId: job.id,
-    projectId: job.projectId,
-    number: length,
-    previousReceiptHash: head,
-    externalIdHash: hashOfExternalId(salt, externalId),
-    externalIdSalt: salt,
-    keepRecordings: job.keepRecordings,
-    createdAt: job.createdAt,
-    startedAt: job.startedAt,
-    completedAt: job.completedAt,
-    attempts: job.attempts,
-    removed: job.removed,
-    recordingsVerifiedAt: issued.verifiedAt,
-    backupRetentionDays: issued.backupRetentionDays,
+  const { projectId } = issued
+  const chain = await extendChain(tx, projectId, completed.length)
+  let { head } = chain
+  let number = chain.length - completed.length
+  const receipts: { jobId: string; number: number; jws: string }[] = []
+  for (const { externalId, ...job } of completed) {
+    number += 1
+    const salt = randomBytes(16).toString('hex')
+    const statement: ReceiptStatement = {
+      version: 1,
+      jobId: job.id,
+      projectId,
+      number,
+      previousReceiptHash: head,
+      externalIdHash: hashOfExternalId(salt, externalId),
+      externalIdSalt: salt,
+      keepRecordings: job.keepRecordings,
+      createdAt: job.createdAt,
+      startedAt: job.startedAt,
+      completedAt: job.completedAt,
+      attempts: job.attempts,
+      removed: job.removed,
+      recordingsVerifiedAt: issued.verifiedAt,
+      backupRetentionDays: issued.backupRetentionDays,
+    }
+    const jws = await sign(issued.signer, statement)
+    head = hashOfReceipt(jws)
+    receipts.push({ jobId: job.id, number, jws })
   }
-  const jws = await sign(issued.signer, statement)
   await tx`
     with receipt as (
       insert into receipts (project_id, job_id, number, jws)
-      values (${job.projectId}, ${job.id}, ${length}, ${jws})
+      select ${projectId}, job_id, number, jws
+      from unnest(
+        ${receipts.map(({ jobId }) => jobId)}::uuid[],
+        ${receipts.map(({ number }) => number)}::bigint[],
+        ${receipts.map(({ jws }) => jws)}::text[]) as one (job_id, number, jws)
     )
-    update receipt_chains set head = decode(${hashOfReceipt(jws)}, 'hex')
-    where project_id = ${job.projectId}`
+    update receipt_chains set head = decode(${head}, 'hex')
+    where project_id = ${projectId}`
 }
 
-async function extendChain(tx: Sql, projectId: number) {
+async function extendChain(tx: Sql, projectId: number, by: number) {
   const [chain] = await tx<{ length: number; head: string | null }>`
     insert into receipt_chains as chain (project_id, length)
-    values (${projectId}, 1)
-    on conflict (project_id) do update set length = chain.length + 1
+    values (${projectId}, ${by})
+    on conflict (project_id) do update set length = chain.length + excluded.length
     returning length::integer, encode(head, 'hex') as head`
   return chain as NonNullable<typeof chain>
 }

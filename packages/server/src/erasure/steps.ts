@@ -8,26 +8,37 @@ import {
   deleteBrowsers,
   deleteRowsOfBrowsers,
   killExpiredIntents,
+  type OwnedBrowser,
   unlinkBrowsers,
 } from '../recordings/store.ts'
 import type { Sql } from '../sql.ts'
-import { addRemovedRows, type ClaimedJob, completeJob, fence } from './attempts.ts'
+import {
+  addRemovedRows,
+  type ClaimedJob,
+  type ClaimedJobs,
+  completeJobs,
+  fence,
+  type RemovedByJob,
+} from './attempts.ts'
 import { inLanes } from './lanes.ts'
 import type { Effects, Lease } from './lease.ts'
 import { writeLedgerEntry } from './ledger.ts'
-import { issueReceipt, type Signer } from './receipts.ts'
-import { deletePerson, readClock } from './store.ts'
+import { issueReceipts, type Signer } from './receipts.ts'
+import { deletePersons, type Removed, readClock } from './store.ts'
 
-/** What the steps of one attempt work with. */
-export interface Erasure extends Required<Effects> {
-  job: ClaimedJob
+/** What the steps of an attempt work with. */
+export interface Erasure extends Effects {
+  /** One, or several that are worked on together and end together. */
+  jobs: ClaimedJobs
+  projectId: number
+  personIds: readonly string[]
   lease: Lease
   signer: Signer
   backupRetentionDays: number
   /** When this attempt looked for the recordings and found none. */
   verifiedAt: string | null
-  /** The person's browsers, once they were read and are no more than a part. */
-  allBrowserIds?: string[]
+  /** The persons' browsers, once they were read and are no more than a part. */
+  allBrowsers?: OwnedBrowser[]
 }
 
 /** A step could not do what it is there for; the code is all that is ever recorded of it. */
@@ -47,8 +58,8 @@ export interface Step {
 }
 
 /*
- * The erasure of a person, in order. The DELETE has retired the person's browsers, so what they
- * recorded is a closed set. Five rules make every attempt safe, whatever died before it:
+ * The erasure of a person, or of several together, in order. The DELETE has retired the person's
+ * browsers, so what they recorded is a closed set. Six rules make every attempt safe, whatever died before it:
  *
  *   1. Every attempt runs the whole list. A step that is done finds nothing to do.
  *   2. What leads to data outlives the data: keys go before blobs, blobs before rows, sessions
@@ -56,6 +67,8 @@ export interface Step {
  *   3. Every transaction begins with the fence: a worker that lost its lease changes nothing.
  *   4. No effect outside of the database within a transaction, and each loop works in parts.
  *   5. The person's last trace and the job's completion go in one transaction.
+ *   6. Jobs worked on together end together. Whatever goes wrong with one ends the attempt at all of
+ *      them, and each is then done alone (rule 1).
  */
 export function stepsFor({ keepRecordings }: ClaimedJob): Step[] {
   if (keepRecordings) {
@@ -83,20 +96,22 @@ const browsersAPart = 500
 /** Browsers whose blobs are deleted or looked for at the same time. */
 const browsersAtOnce = 4
 
+/** Entries of the ledger written at the same time. */
+const entriesAtOnce = 8
+
 /** Longer than the 60 seconds an upload may be confirmed in. */
 const drainSeconds = 90
 
 const drainPollMilliseconds = 100
 
 /** Waits until no upload that began before the DELETE can be confirmed any more. */
-async function drain({ db, job, lease }: Erasure): Promise<void> {
-  const { projectId, personId } = job
+async function drain({ db, jobs, projectId, personIds, lease }: Erasure): Promise<void> {
   const until = performance.now() + drainSeconds * 1_000
-  while ((await countOpenIntents(db.sql, projectId, personId)) > 0) {
+  while ((await countOpenIntents(db.sql, projectId, personIds)) > 0) {
     if (performance.now() > until) throw new ErasureFault('uploads_open')
     await db.begin(async (tx) => {
-      await fence(tx, job)
-      await killExpiredIntents(tx, projectId, personId)
+      await fence(tx, jobs)
+      await killExpiredIntents(tx, projectId, personIds)
     })
     await sleep(drainPollMilliseconds, undefined, { signal: lease.signal })
   }
@@ -107,30 +122,37 @@ async function drain({ db, job, lease }: Erasure): Promise<void> {
  * their own, so no fence can be in the statement; the lease is checked right before it.
  */
 async function destroyKeys(erasure: Erasure): Promise<void> {
-  const { keySql, job } = erasure
-  for await (const browserIds of browserParts(erasure)) {
-    await destroyBrowserKeys(keySql, job.projectId, browserIds)
+  const { keySql, projectId } = erasure
+  for await (const browsers of browserParts(erasure)) {
+    await destroyBrowserKeys(keySql, projectId, idsOf(browsers))
   }
 }
 
 async function deleteBlobs(erasure: Erasure): Promise<void> {
-  const { blobs, job } = erasure
-  for await (const browserIds of browserParts(erasure)) {
-    await inLanes(browserIds, browsersAtOnce, (id) =>
-      blobs.deletePrefix(blobPrefixOf(job.projectId, id)),
+  const { lease, projectId } = erasure
+  const jobOf = jobsByPerson(erasure)
+  for await (const browsers of browserParts(erasure)) {
+    await inLanes(browsers, browsersAtOnce, ({ id, personId }) =>
+      lease.deleteBlobs(jobOf(personId), blobPrefixOf(projectId, id)),
     )
   }
 }
 
 async function deleteRows(erasure: Erasure): Promise<void> {
-  const { db, job } = erasure
-  for await (const browserIds of browserParts(erasure)) {
+  const { db, jobs, projectId } = erasure
+  for await (const browsers of browserParts(erasure)) {
     for (let isDone = false; !isDone; ) {
       isDone = await db.begin(async (tx) => {
-        await fence(tx, job)
-        const removed = await deleteRowsOfBrowsers(tx, job.projectId, browserIds)
-        if (removed.sessions + removed.chunks > 0) await addRemovedRows(tx, job, removed)
-        return removed.isDone
+        await fence(tx, jobs)
+        const part = await deleteRowsOfBrowsers(tx, projectId, idsOf(browsers))
+        if (part.removed.size > 0) {
+          await addRemovedRows(
+            tx,
+            jobs,
+            countByJob(erasure, browsers, ({ id }) => part.removed.get(id)),
+          )
+        }
+        return part.isDone
       })
     }
   }
@@ -138,93 +160,154 @@ async function deleteRows(erasure: Erasure): Promise<void> {
 
 /** Looks for what should be gone, each thing in another way than it was removed. */
 async function verify(erasure: Erasure): Promise<void> {
-  const { db, keySql, blobs, job } = erasure
-  for await (const browserIds of browserParts(erasure)) {
-    if ((await countBrowserKeys(keySql, job.projectId, browserIds)) > 0) {
+  const { db, keySql, blobs, projectId } = erasure
+  for await (const browsers of browserParts(erasure)) {
+    if ((await countBrowserKeys(keySql, projectId, idsOf(browsers))) > 0) {
       throw new ErasureFault('keys_left')
     }
-    const { sessions, chunks } = await countRemains(db.sql, job.projectId, browserIds)
+    const { sessions, chunks } = await countRemains(db.sql, projectId, idsOf(browsers))
     if (sessions + chunks > 0) throw new ErasureFault('rows_left')
-    await inLanes(browserIds, browsersAtOnce, async (id) => {
-      if (!(await blobs.isEmpty(blobPrefixOf(job.projectId, id)))) {
-        throw new ErasureFault('blobs_left')
-      }
+    await inLanes(browsers, browsersAtOnce, async ({ id }) => {
+      if (!(await blobs.isEmpty(blobPrefixOf(projectId, id)))) throw new ErasureFault('blobs_left')
     })
   }
   erasure.verifiedAt = await readClock(db.sql)
 }
 
 /**
- * Says outside of the database that this person is gone, for the day a backup brings it back. Kept
- * recordings are not named there: that would tie them to the job.
+ * Says outside of the database that these persons are gone, for the day a backup brings one back.
+ * Kept recordings are not named there: that would tie them to the job.
  */
 async function writeLedger(erasure: Erasure): Promise<void> {
-  const { blobs, job } = erasure
-  const browserIds: string[] = []
-  if (!job.keepRecordings) {
-    for await (const part of browserParts(erasure)) browserIds.push(...part)
+  const { blobs, jobs } = erasure
+  const browserIds = new Map(jobs.map(({ id }) => [id, [] as string[]]))
+  if (!jobs[0].keepRecordings) {
+    const jobOf = jobsByPerson(erasure)
+    for await (const browsers of browserParts(erasure)) {
+      for (const { id, personId } of browsers) browserIds.get(jobOf(personId))?.push(id)
+    }
   }
-  await writeLedgerEntry(blobs, job, browserIds)
+  await inLanes(jobs, entriesAtOnce, (job) =>
+    writeLedgerEntry(blobs, job, browserIds.get(job.id) ?? []),
+  )
 }
 
 /** Leaves so few browsers that they can go with the person; they have nothing left by now. */
-async function deleteManyBrowsers({ db, job, allBrowserIds }: Erasure): Promise<void> {
-  const { projectId, personId } = job
-  if (allBrowserIds) return
-  const next = () => browsersOf(db.sql, projectId, personId, null, browsersAPart + 1)
-  for (let ids = await next(); ids.length > browsersAPart; ids = await next()) {
+async function deleteManyBrowsers(erasure: Erasure): Promise<void> {
+  const { db, jobs, projectId, personIds, allBrowsers } = erasure
+  if (allBrowsers) return
+  const next = () => browsersOf(db.sql, projectId, personIds, null, browsersAPart + 1)
+  for (let some = await next(); some.length > browsersAPart; some = await next()) {
     await db.begin(async (tx) => {
-      await fence(tx, job)
-      const browsers = await deleteBrowsers(tx, projectId, ids.slice(0, browsersAPart))
-      await addRemovedRows(tx, job, { browsers })
+      await fence(tx, jobs)
+      await addRemovedRows(
+        tx,
+        jobs,
+        await removeBrowsers(tx, erasure, some.slice(0, browsersAPart)),
+      )
     })
   }
 }
 
 /**
- * The person goes and the job is completed: all or nothing. The receipts of a project follow one on
- * the other, so these transactions wait for one another, and are committed together.
+ * The persons go and the jobs are completed: all or nothing. The receipts of a project follow one
+ * on the other, so these transactions wait for one another.
  */
 async function forgetPerson(erasure: Erasure): Promise<void> {
-  const { commitTogether, job, lease } = erasure
+  const { db, jobs, projectId, personIds, lease } = erasure
   const unnoted = lease.takeUnnoted()
-  await commitTogether(async (tx) => {
-    await fence(tx, job)
-    const browsers = await letGoOfBrowsers(tx, job)
-    await deletePerson(tx, job.projectId, job.personId)
-    const completed = await completeJob(tx, job, { browsers, ...unnoted })
-    await issueReceipt(tx, completed, erasure)
-  })
+  try {
+    await db.begin(async (tx) => {
+      await fence(tx, jobs)
+      const browsers = await letGoOfBrowsers(tx, erasure)
+      await deletePersons(tx, projectId, personIds)
+      const removed = jobs.map(
+        ({ id }) => [id, { ...unnoted.get(id), ...browsers.get(id) }] as const,
+      )
+      await issueReceipts(tx, await completeJobs(tx, jobs, new Map(removed)), erasure)
+    })
+  } catch (error) {
+    // Where it was committed and only the answer lost, no lease is left under which to note it.
+    lease.putBack(unnoted)
+    throw error
+  }
 }
 
 /** Answers how many browsers were removed. Kept ones stay with their sessions, nobody's. */
-async function letGoOfBrowsers(tx: Sql, { projectId, personId, keepRecordings }: ClaimedJob) {
-  if (keepRecordings) {
-    await unlinkBrowsers(tx, projectId, personId)
-    return 0
+async function letGoOfBrowsers(tx: Sql, erasure: Erasure): Promise<RemovedByJob> {
+  const { jobs, projectId, personIds } = erasure
+  if (jobs[0].keepRecordings) {
+    await unlinkBrowsers(tx, projectId, personIds)
+    return new Map()
   }
-  const browserIds = await browsersOf(tx, projectId, personId, null, browsersAPart)
-  return browserIds.length === 0 ? 0 : deleteBrowsers(tx, projectId, browserIds)
+  return removeBrowsers(
+    tx,
+    erasure,
+    await browsersOf(tx, projectId, personIds, null, browsersAPart),
+  )
+}
+
+async function removeBrowsers(
+  tx: Sql,
+  erasure: Erasure,
+  browsers: OwnedBrowser[],
+): Promise<RemovedByJob> {
+  if (browsers.length === 0) return new Map()
+  const deleted = new Set(await deleteBrowsers(tx, erasure.projectId, idsOf(browsers)))
+  return countByJob(erasure, browsers, ({ id }) => ({ browsers: deleted.has(id) ? 1 : 0 }))
 }
 
 /**
- * The person's browsers in parts. They are a closed set, so a first part that is all of them is
+ * The persons' browsers in parts. They are a closed set, so a first part that is all of them is
  * read once an attempt.
  */
-async function* browserParts(erasure: Erasure): AsyncGenerator<string[]> {
-  const { db, job } = erasure
-  if (erasure.allBrowserIds) {
-    if (erasure.allBrowserIds.length > 0) yield erasure.allBrowserIds
+async function* browserParts(erasure: Erasure): AsyncGenerator<OwnedBrowser[]> {
+  const { db, projectId, personIds } = erasure
+  if (erasure.allBrowsers) {
+    if (erasure.allBrowsers.length > 0) yield erasure.allBrowsers
     return
   }
   let after: string | null = null
   for (;;) {
-    const { projectId, personId } = job
-    const ids: string[] = await browsersOf(db.sql, projectId, personId, after, browsersAPart)
-    const isLast = ids.length < browsersAPart
-    if (isLast && after === null) erasure.allBrowserIds = ids
-    if (ids.length > 0) yield ids
+    const browsers: OwnedBrowser[] = await browsersOf(
+      db.sql,
+      projectId,
+      personIds,
+      after,
+      browsersAPart,
+    )
+    const isLast = browsers.length < browsersAPart
+    if (isLast && after === null) erasure.allBrowsers = browsers
+    if (browsers.length > 0) yield browsers
     if (isLast) return
-    after = ids.at(-1) as string
+    after = browsers.at(-1)?.id ?? null
   }
+}
+
+const idsOf = (browsers: OwnedBrowser[]) => browsers.map(({ id }) => id)
+
+/** Answers the id of a person's job. */
+function jobsByPerson({ jobs }: Erasure): (personId: string) => string {
+  const ids = new Map(jobs.map(({ id, personId }) => [personId, id]))
+  return (personId) => ids.get(personId) as string
+}
+
+/** Sums up what was removed of browsers, by the jobs of those whose they were. */
+function countByJob(
+  erasure: Erasure,
+  browsers: OwnedBrowser[],
+  removedOf: (browser: OwnedBrowser) => Partial<Removed> | undefined,
+): RemovedByJob {
+  const jobOf = jobsByPerson(erasure)
+  const sums = new Map<string, { sessions: number; chunks: number; browsers: number }>()
+  for (const browser of browsers) {
+    const { sessions = 0, chunks = 0, browsers = 0 } = removedOf(browser) ?? {}
+    const id = jobOf(browser.personId)
+    const sum = sums.get(id) ?? { sessions: 0, chunks: 0, browsers: 0 }
+    sum.sessions += sessions
+    sum.chunks += chunks
+    sum.browsers += browsers
+    sums.set(id, sum)
+  }
+  return sums
 }

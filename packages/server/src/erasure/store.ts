@@ -62,9 +62,13 @@ export async function insertDeletionJob(tx: Sql, job: NewDeletionJob): Promise<D
   return inserted as DeletionJob
 }
 
-/** The last trace of a person; its links are cut by then. */
-export async function deletePerson(tx: Sql, projectId: number, personId: string): Promise<void> {
-  await tx`delete from persons where project_id = ${projectId} and id = ${personId}`
+/** The last trace of persons; their links are cut by then. */
+export async function deletePersons(
+  tx: Sql,
+  projectId: number,
+  personIds: readonly string[],
+): Promise<void> {
+  await tx`delete from persons where project_id = ${projectId} and id = any(${personIds}::bigint[])`
 }
 
 export async function findDeletionJob(

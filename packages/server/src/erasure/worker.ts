@@ -1,12 +1,21 @@
 import { repeat } from '../repeat.ts'
 import type { DbOptions } from '../sql.ts'
-import { type AttemptOptions, runAttempt, Stopping } from './attempt.ts'
-import { claimJobs, jobsChannel, noteWorker, readBacklog, reapLostAttempts } from './attempts.ts'
+import { type AttemptOptions, isAny, runAttempts, Stopping } from './attempt.ts'
+import {
+  claimJobs,
+  jobsChannel,
+  noteWorker,
+  readBacklog,
+  reapLostAttempts,
+  togetherMaximum,
+} from './attempts.ts'
 import { listen } from './listener.ts'
-import { commitTogether } from './together.ts'
 
 export interface WorkerOptions extends AttemptOptions {
-  /** Jobs worked on at the same time, each on a connection of the pool at most. */
+  /**
+   * Jobs worked on at the same time, each on a connection of the pool at most. Those of persons with
+   * little recorded that are worked on together count as one.
+   */
   jobsAtOnce: number
   /** Where to listen for new jobs; without it they are found by looking. */
   connection?: DbOptions['connection']
@@ -34,14 +43,12 @@ export function startWorker(options: WorkerOptions): Worker {
   const stopping = new AbortController()
   const { wake, sleep } = alarm()
   const running = new Set<Promise<void>>()
-  const attemptOptions = { ...options, commitTogether: commitTogether(db, options.jobsAtOnce) }
 
   async function work() {
     while (!stopping.signal.aborted) {
       try {
-        const free = options.jobsAtOnce - running.size
-        const claimed = free > 0 ? await claimAndStart(free) : 0
-        if (free > 0 && claimed === free) continue
+        const hasRoom = running.size < options.jobsAtOnce
+        if (hasRoom && (await claimAndStart())) continue
         await sleep(pollSeconds)
       } catch (error) {
         log.fault('worker.claim', error)
@@ -51,22 +58,23 @@ export function startWorker(options: WorkerOptions): Worker {
     await Promise.all(running)
   }
 
-  async function claimAndStart(limit: number): Promise<number> {
+  /** Answers whether there was a job. */
+  async function claimAndStart(): Promise<boolean> {
     const sentAt = performance.now()
-    const jobs = await claimJobs(db.sql, limit)
-    for (const job of jobs) {
-      const attempt = runAttempt(attemptOptions, job, sentAt, stopping.signal)
-        .then(
-          () => {},
-          (error) => log.fault('worker.attempt', error, { jobId: job.id, attempt: job.attempt }),
-        )
-        .finally(() => {
-          running.delete(attempt)
-          wake()
-        })
-      running.add(attempt)
-    }
-    return jobs.length
+    const jobs = await claimJobs(db.sql, togetherMaximum)
+    if (!isAny(jobs)) return false
+    const [{ id, attempt }] = jobs
+    const working = runAttempts(options, jobs, sentAt, stopping.signal)
+      .then(
+        () => {},
+        (error) => log.fault('worker.attempt', error, { jobId: id, attempt }),
+      )
+      .finally(() => {
+        running.delete(working)
+        wake()
+      })
+    running.add(working)
+    return true
   }
 
   async function reap() {

@@ -89,10 +89,12 @@ async function deleteClosedSessions(
 
 async function deleteRows(sql: Sql, projectId: number, sessionIds: string[], expired: Expired) {
   for (;;) {
-    const removed = await deleteRowsOfSessions(sql, projectId, sessionIds)
-    expired.sessions += removed.sessions
-    expired.chunks += removed.chunks
-    if (removed.isDone) return
+    const { removed, isDone } = await deleteRowsOfSessions(sql, projectId, sessionIds)
+    for (const { sessions, chunks } of removed.values()) {
+      expired.sessions += sessions
+      expired.chunks += chunks
+    }
+    if (isDone) return
   }
 }
 
@@ -156,7 +158,7 @@ async function deleteUnusedBrowsers(
     await inParallel(unused, async (id) => {
       await blobs.deletePrefix(browserPrefix(projectId, id))
     })
-    deleted += await db.begin((tx) => deleteBrowsers(tx, projectId, unused))
+    deleted += (await db.begin((tx) => deleteBrowsers(tx, projectId, unused))).length
   }
 }
 

@@ -43,32 +43,36 @@ export async function retireBrowsersOf(
       and b.project_id = l.project_id and b.id = l.browser_id and not b.retired`
 }
 
-/** The ids of a person's browsers in order, those after `afterId`, or from the first on (null). */
-export async function browsersOf(
+export interface OwnedBrowser {
+  id: string
+  personId: string
+}
+
+/** The browsers of persons by id, those after `afterId`, or from the first on (null). */
+export function browsersOf(
   sql: Sql,
   projectId: number,
-  personId: string,
+  personIds: readonly string[],
   afterId: string | null,
   limit: number,
-): Promise<string[]> {
-  const rows = await sql<{ id: string }>`
-    select browser_id as id
+): Promise<OwnedBrowser[]> {
+  return sql<OwnedBrowser>`
+    select browser_id as id, person_id as "personId"
     from person_browsers
-    where project_id = ${projectId} and person_id = ${personId}
+    where project_id = ${projectId} and person_id = any(${personIds}::bigint[])
       and browser_id > coalesce(${afterId}::uuid, '00000000-0000-0000-0000-000000000000')
     order by browser_id
     limit ${limit}`
-  return rows.map((row) => row.id)
 }
 
 /**
- * Ends the intents of a person's browsers whose time is over: what is dead is never confirmed,
+ * Ends the intents of these persons' browsers whose time is over: what is dead is never confirmed,
  * also if a clock jumps back. Answers how many.
  */
 export async function killExpiredIntents(
   sql: Sql,
   projectId: number,
-  personId: string,
+  personIds: readonly string[],
 ): Promise<number> {
   const killed = await sql`
     update chunks c set state = 'dead'
@@ -77,16 +81,16 @@ export async function killExpiredIntents(
     where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
       and c.intent_until <= app_now()
       and s.project_id = c.project_id and s.id = c.session_id
-      and l.person_id = ${personId}
+      and l.person_id = any(${personIds}::bigint[])
     returning c.number`
   return killed.length
 }
 
-/** How many uploads of a person's browsers may still be confirmed. */
+/** How many uploads of these persons' browsers may still be confirmed. */
 export async function countOpenIntents(
   sql: Sql,
   projectId: number,
-  personId: string,
+  personIds: readonly string[],
 ): Promise<number> {
   const [row] = await sql<{ count: number }>`
     select count(*)::integer as count
@@ -94,8 +98,14 @@ export async function countOpenIntents(
     join sessions s on s.project_id = c.project_id and s.id = c.session_id
     join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
     where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
-      and l.person_id = ${personId}`
+      and l.person_id = any(${personIds}::bigint[])`
   return row?.count ?? 0
+}
+
+export interface RemovedPart {
+  /** By the ids of the browsers. */
+  removed: Map<string, RemovedRows>
+  isDone: boolean
 }
 
 /**
@@ -107,15 +117,15 @@ export async function deleteRowsOfBrowsers(
   projectId: number,
   browserIds: readonly string[],
   limit: number = chunkRowsAPart,
-): Promise<RemovedRows & { isDone: boolean }> {
+): Promise<RemovedPart> {
   const rows = await sql<{ id: string }>`
     select id
     from sessions
     where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])
     limit ${sessionRowsAPart}`
   const sessionIds = rows.map((row) => row.id)
-  const removed = await deleteRowsOfSessions(sql, projectId, sessionIds, limit)
-  return { ...removed, isDone: removed.isDone && sessionIds.length < sessionRowsAPart }
+  const { removed, isDone } = await deleteRowsOfSessions(sql, projectId, sessionIds, limit)
+  return { removed, isDone: isDone && sessionIds.length < sessionRowsAPart }
 }
 
 /** Deletes a part of the rows of these sessions, at most some thousand, whose blobs are gone. */
@@ -124,9 +134,10 @@ export async function deleteRowsOfSessions(
   projectId: number,
   sessionIds: readonly string[],
   limit: number = chunkRowsAPart,
-): Promise<RemovedRows & { isDone: boolean }> {
-  if (sessionIds.length === 0) return { sessions: 0, chunks: 0, isDone: true }
-  const [deleted] = await sql<{ chunks: number }>`
+): Promise<RemovedPart> {
+  const removed = new Map<string, RemovedRows>()
+  if (sessionIds.length === 0) return { removed, isDone: true }
+  const chunksDeleted = await sql<{ browserId: string; chunks: number }>`
     with part as (
       select session_id, tab, number
       from chunks
@@ -140,32 +151,43 @@ export async function deleteRowsOfSessions(
       using part p
       where c.project_id = ${projectId} and c.session_id = p.session_id
         and c.tab = p.tab and c.number = p.number
-      returning 1
+      returning c.session_id
     )
-    select count(*)::integer as chunks from deleted`
-  const chunks = deleted?.chunks ?? 0
-  if (chunks >= limit) return { sessions: 0, chunks, isDone: false }
-  const sessions = await sql`
+    select s.browser_id as "browserId", sum(d.chunks)::integer as chunks
+    from (select session_id, count(*) as chunks from deleted group by session_id) d
+    join sessions s on s.project_id = ${projectId} and s.id = d.session_id
+    group by s.browser_id`
+  let total = 0
+  for (const { browserId, chunks } of chunksDeleted) {
+    removed.set(browserId, { sessions: 0, chunks })
+    total += chunks
+  }
+  if (total >= limit) return { removed, isDone: false }
+  const sessionsDeleted = await sql<{ browserId: string }>`
     delete from sessions
     where project_id = ${projectId} and id = any(${sessionIds}::uuid[])
-    returning id`
-  return { sessions: sessions.length, chunks, isDone: true }
+    returning browser_id as "browserId"`
+  for (const { browserId } of sessionsDeleted) {
+    const { sessions, chunks } = removed.get(browserId) ?? { sessions: 0, chunks: 0 }
+    removed.set(browserId, { sessions: sessions + 1, chunks })
+  }
+  return { removed, isDone: true }
 }
 
-/** Deletes browsers without sessions, and whose they are. Answers how many. */
+/** Deletes browsers without sessions, and whose they are. Answers the ids of those it deleted. */
 export async function deleteBrowsers(
   tx: Sql,
   projectId: number,
   browserIds: readonly string[],
-): Promise<number> {
+): Promise<string[]> {
   await tx`
     delete from person_browsers
     where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])`
-  const deleted = await tx`
+  const deleted = await tx<{ id: string }>`
     delete from browsers
     where project_id = ${projectId} and id = any(${browserIds}::uuid[])
     returning id`
-  return deleted.length
+  return deleted.map(({ id }) => id)
 }
 
 /**
@@ -175,11 +197,11 @@ export async function deleteBrowsers(
 export async function unlinkBrowsers(
   tx: Sql,
   projectId: number,
-  personId: string,
+  personIds: readonly string[],
 ): Promise<number> {
   const cut = await tx`
     delete from person_browsers
-    where project_id = ${projectId} and person_id = ${personId}
+    where project_id = ${projectId} and person_id = any(${personIds}::bigint[])
     returning browser_id`
   return cut.length
 }

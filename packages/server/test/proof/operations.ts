@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { runNextAttempt } from '../../src/erasure/attempt.ts'
+import { runAttempts, runNextAttempt } from '../../src/erasure/attempt.ts'
 import {
   type ClaimedJob,
   claimJobs,
@@ -78,7 +78,7 @@ export function operationsOf(world: World, project: TestProject = world.project)
       stopping ? attemptThatStops(world, stopping) : runNextAttempt(options),
     claim: () => claimJobs(db.sql, 1),
     renew: (job: ClaimedJob) =>
-      noteProgress(db.sql, job, { step: 'delete_blobs', blobs: 0, bytes: 0 }, true),
+      noteProgress(db.sql, [job], { step: 'delete_blobs', removed: new Map() }, true),
     takeOver: (jobId: string) => takeOver(db.sql, project.id, jobId),
     reap: () => reapLostAttempts(db.sql, retryDelaysSeconds),
     reapply: () => reapplyLedger(options),
@@ -93,10 +93,9 @@ export function operationsOf(world: World, project: TestProject = world.project)
 }
 
 async function attemptThatStops({ options }: World, stopping: AbortSignal) {
-  const { runAttempt } = await import('../../src/erasure/attempt.ts')
   const sentAt = performance.now()
   const [job] = await claimJobs(options.db.sql, 1)
-  return job && runAttempt(options, job, sentAt, stopping)
+  return job && runAttempts(options, [job], sentAt, stopping)
 }
 
 function jsonOf(text: string): unknown {

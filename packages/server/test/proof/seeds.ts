@@ -16,7 +16,7 @@ const take = (find: RegExp, of: RegExp, replace = ''): { statements: Rewriting[]
   statements: [{ of, find, replace }],
 })
 
-const isHeld = /and lease_token = ¤\d+¤ and lease_until > app_now\(\)/
+const isHeld = /and lease_token = any\(¤\d+¤::uuid\[\]\)\s+and lease_until > app_now\(\)/
 
 const fence = /^\s*select from deletion_jobs\s+where/
 const completion = /set status = 'completed'/
@@ -229,9 +229,9 @@ const ofSteps: Seed[] = [
     name: 'kept recordings stay linked',
     scenario: 'chunk ∥ DELETE with the recordings kept',
     ...take(
-      /and person_id = ¤1¤/,
+      /and person_id = any\(¤1¤::bigint\[\]\)/,
       /delete from person_browsers[\s\S]*person_id/,
-      'and person_id = ¤1¤ and false',
+      'and person_id = any(¤1¤::bigint[]) and false',
     ),
   },
   {
