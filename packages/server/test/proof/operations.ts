@@ -6,6 +6,7 @@ import {
   noteProgress,
   reapLostAttempts,
   takeOver,
+  togetherMaximum,
 } from '../../src/erasure/attempts.ts'
 import { reapplyLedger } from '../../src/erasure/reapply.ts'
 import { expireRecordings } from '../../src/recordings/retention.ts'
@@ -76,6 +77,8 @@ export function operationsOf(world: World, project: TestProject = world.project)
     /** Of a worker: the next attempt at whatever is due. */
     attempt: (stopping?: AbortSignal) =>
       stopping ? attemptThatStops(world, stopping) : runNextAttempt(options),
+    /** The same for whatever can be worked on together. */
+    attemptTogether: () => runNextAttempt(options, togetherMaximum),
     claim: () => claimJobs(db.sql, 1),
     renew: (job: ClaimedJob) =>
       noteProgress(db.sql, [job], { step: 'delete_blobs', removed: new Map() }, true),

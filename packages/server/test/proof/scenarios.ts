@@ -1,5 +1,6 @@
 import type { Scenario } from './scenario.ts'
 import { scenariosOfPersons } from './scenarios-of-persons.ts'
+import { scenariosOfPersonsTogether } from './scenarios-of-persons-together.ts'
 import { scenariosOfRetention } from './scenarios-of-retention.ts'
 import { scenariosOfStatements } from './scenarios-of-statements.ts'
 import { scenariosOfUploads } from './scenarios-of-uploads.ts'
@@ -10,6 +11,7 @@ export const scenarios: Scenario[] = [
   ...scenariosOfPersons,
   ...scenariosOfUploads,
   ...scenariosOfWorkers,
+  ...scenariosOfPersonsTogether,
   ...scenariosOfRetention,
   ...scenariosOfStatements,
 ]

@@ -339,6 +339,27 @@ const ofLeases: Seed[] = [
   },
 ]
 
+/** Of persons that are erased together. */
+const ofPersonsTogether: Seed[] = [
+  {
+    name: 'persons are erased together of whom one is kept and one not',
+    scenario: 'persons together, one of them kept and one not',
+    bound: 0,
+    isShort: true,
+    ...take(/and one\.keep_recordings = first\.keep_recordings/, /with due as/),
+  },
+  {
+    name: 'of persons together the fence holds nobody',
+    scenario: 'persons together ∥ one of them is taken over',
+    ...take(isHeld, fence),
+  },
+  {
+    name: 'of persons together the completion does not ask for the lease',
+    scenario: 'persons together ∥ the clock ∥ the reaper',
+    ...take(isHeld, completion),
+  },
+]
+
 /** Of the ledger and the retention, which take recordings away as well. */
 const ofOthers: Seed[] = [
   {
@@ -404,7 +425,14 @@ const ofOthers: Seed[] = [
 ]
 
 /** Every lock, fence, condition and order that keeps an erasure whole, taken away one at a time. */
-export const seeds: Seed[] = [...ofRequests, ...ofUploads, ...ofSteps, ...ofLeases, ...ofOthers]
+export const seeds: Seed[] = [
+  ...ofRequests,
+  ...ofUploads,
+  ...ofSteps,
+  ...ofLeases,
+  ...ofPersonsTogether,
+  ...ofOthers,
+]
 
 /** What can be taken away and nothing is broken, as something else holds the same. */
 export interface Spare extends Fault {

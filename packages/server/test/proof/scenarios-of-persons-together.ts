@@ -1,0 +1,109 @@
+import { done, type Operations, type Recorded, recordPerson } from './operations.ts'
+import { ada, check, isOneOf, type Scenario } from './scenario.ts'
+import type { Facts } from './world.ts'
+
+interface Deleted extends Recorded {
+  jobId: string
+}
+
+/** Ada's deletion and Grace's have been asked for. */
+const plantBoth =
+  (keepRecordings: { ada: boolean; grace: boolean }) =>
+  async (act: Operations): Promise<{ ada: Deleted; grace: Deleted }> => {
+    const one = async (name: 'ada' | 'grace') => {
+      const recorded = await recordPerson(act, name)
+      const { job } = await done(act.remove(name, keepRecordings[name]))
+      return { ...recorded, jobId: job.id as string }
+    }
+    return { ada: await one('ada'), grace: await one('grace') }
+  }
+
+const bothDeleted = plantBoth({ ada: false, grace: false })
+
+const attemptsOf = (facts: Facts) => facts.jobs.map(({ attempts }) => attempts).join()
+
+/** One attempt at several persons: whatever happens to one of them, each ends as it would alone. */
+export const scenariosOfPersonsTogether: Scenario[] = [
+  {
+    name: 'persons together ∥ another worker: each is erased once, in one attempt',
+    bounds: [0, 1],
+    schedulesMinimum: [2, 68],
+    plant: bothDeleted,
+    terms: { areCountsExact: true },
+    actors: (act) => ({
+      '1 worker': () => act.attemptTogether(),
+      '2 worker': () => act.attemptTogether(),
+    }),
+    expect(_answers, atRest) {
+      check(attemptsOf(atRest) === '1,1', `attempts were ${attemptsOf(atRest)}`)
+    },
+  },
+  {
+    name: 'persons together, one of them kept and one not: each as it was asked for',
+    bounds: [0, 1],
+    schedulesMinimum: [2, 1],
+    plant: plantBoth({ ada: false, grace: true }),
+    terms: { areCountsExact: true },
+    actors: (act) => ({
+      '1 worker': async () => [await act.attemptTogether(), await act.attemptTogether()],
+      '2 worker': () => act.attemptTogether(),
+    }),
+    expect(_answers, atRest) {
+      check(attemptsOf(atRest) === '1,1', `attempts were ${attemptsOf(atRest)}`)
+    },
+  },
+  {
+    name: 'persons together ∥ the clock ∥ the reaper: completed, or lost once',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 1],
+    plant: bothDeleted,
+    terms: { areCountsExact: true },
+    actors: (act) => ({
+      '1 worker': () => act.attemptTogether(),
+      '2 clock': () => act.forward(31),
+      '3 reaper': () => act.reap(),
+    }),
+  },
+  {
+    name: 'persons together ∥ one of them is taken over: that one by whoever took it, the other alone',
+    bounds: [1, 2],
+    schedulesMinimum: [30, 1],
+    plant: bothDeleted,
+    terms: { mayHandBack: true, mayHurry: true, areCountsExact: true },
+    actors: (act, { grace }: { grace: Deleted }) => ({
+      '1 worker': () => act.attemptTogether(),
+      '2 ledger': () => act.takeOver(grace.jobId),
+    }),
+  },
+  {
+    name: 'persons together ∥ POST of one and DELETE of the other: in progress, or new',
+    bounds: [0, 1],
+    schedulesMinimum: [6, 221],
+    plant: bothDeleted,
+    actors: (act) => ({
+      '1 worker': () => act.attemptTogether(),
+      '2 POST': () => act.post('ada', { name: 'Later' }),
+      '3 DELETE': () => act.remove('grace'),
+    }),
+    expect({ '2 POST': posted, '3 DELETE': removed }, atRest) {
+      isOneOf(posted, 201, 409)
+      isOneOf(removed, 202, 404)
+      check((posted.status === 201) === (ada(atRest).length === 1), 'what was answered is not so')
+    },
+  },
+  {
+    name: 'persons together, the blobs of one of them stay ∥ DELETE of both: the other is completed',
+    bounds: [1, 2],
+    schedulesMinimum: [17, 1],
+    plant: bothDeleted,
+    failure: { lane: '1 worker', at: /^blobs\.deletePrefix/ },
+    terms: { mayHandBack: true, areCountsExact: true },
+    actors: (act) => ({
+      '1 worker': async () => [await act.attemptTogether(), await act.attemptTogether()],
+      '2 DELETE': async () => [await act.remove('ada'), await act.remove('grace')],
+    }),
+    expect({ '2 DELETE': answers }) {
+      for (const answer of answers) isOneOf(answer, 202, 404)
+    },
+  },
+]
