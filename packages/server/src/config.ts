@@ -161,7 +161,8 @@ export const settings = {
   ERASURE_JOBS_AT_ONCE: {
     default: '4',
     read: integer(1, 64),
-    describe: 'Deletion jobs that a process works on at the same time.',
+    describe:
+      'Deletion jobs that a process works on at the same time. Up to 32 of persons with little recorded count as one.',
   } as Setting<number>,
   PUBLIC_URL: {
     default: '',

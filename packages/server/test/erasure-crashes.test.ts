@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import { runAll, runNextAttempt } from '../src/erasure/attempt.ts'
-import { reapLostAttempts, togetherMaximum } from '../src/erasure/attempts.ts'
+import { reapLostAttempts } from '../src/erasure/attempts.ts'
+import { togetherMaximum } from '../src/erasure/claim.ts'
 import { Crash, crashingAt } from './erasure-faults.ts'
 import {
   fingerprint,

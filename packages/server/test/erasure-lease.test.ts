@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished } from 'vitest'
 import { runAttempts, runNextAttempt } from '../src/erasure/attempt.ts'
-import { claimJobs, reapLostAttempts, togetherMaximum } from '../src/erasure/attempts.ts'
+import { reapLostAttempts } from '../src/erasure/attempts.ts'
+import { claimJobs, togetherMaximum } from '../src/erasure/claim.ts'
 import type { Db } from '../src/sql.ts'
 import { type Intercept, overBlobs, overDb, overSql } from './erasure-faults.ts'
 import {

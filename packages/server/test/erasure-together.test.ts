@@ -1,14 +1,14 @@
 import { describe, expect } from 'vitest'
 import { BlobFault, sessionPrefix } from '../src/blobs/blobs.ts'
 import { runAll, runAttempts, runNextAttempt, Stopping } from '../src/erasure/attempt.ts'
+import { reapLostAttempts } from '../src/erasure/attempts.ts'
 import {
   browsersOfSmall,
   type ClaimedJobs,
   chunksOfSmall,
   claimJobs,
-  reapLostAttempts,
   togetherMaximum,
-} from '../src/erasure/attempts.ts'
+} from '../src/erasure/claim.ts'
 import { findReceipt, hashOfReceipt } from '../src/erasure/receipts.ts'
 import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/store.ts'
 import { intendChunk } from '../src/recordings/ingest-store.ts'

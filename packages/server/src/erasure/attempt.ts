@@ -1,17 +1,8 @@
 import { BlobFault } from '../blobs/blobs.ts'
 import { isUnavailable } from '../error-handler.ts'
 import type { Log } from '../log.ts'
-import {
-  type ClaimedJob,
-  type ClaimedJobs,
-  claimJobs,
-  failAttempt,
-  handBack,
-  LeaseLost,
-  noteProgress,
-  type RetryDelays,
-  togetherMaximum,
-} from './attempts.ts'
+import { failAttempt, handBack, LeaseLost, noteProgress, type RetryDelays } from './attempts.ts'
+import { type ClaimedJob, type ClaimedJobs, claimJobs, togetherMaximum } from './claim.ts'
 import { type Effects, holdLease, type Lease, type LeasePace } from './lease.ts'
 import type { ErasureMetrics } from './metrics.ts'
 import type { Signer } from './receipts.ts'

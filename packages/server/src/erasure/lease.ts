@@ -1,12 +1,7 @@
 import type { Blobs, Removed } from '../blobs/blobs.ts'
 import type { Db, Sql } from '../sql.ts'
-import {
-  type ClaimedJobs,
-  LeaseLost,
-  leaseSeconds,
-  noteProgress,
-  type RemovedByJob,
-} from './attempts.ts'
+import { LeaseLost, noteProgress, type RemovedByJob } from './attempts.ts'
+import { type ClaimedJobs, leaseSeconds } from './claim.ts'
 
 /** All that an erasure acts on. Faults are injected here, and nowhere else. */
 export interface Effects {

@@ -1,5 +1,5 @@
 import { BlobFault, type Blobs, ledgerPrefix } from '../blobs/blobs.ts'
-import type { ClaimedJob } from './attempts.ts'
+import type { ClaimedJob } from './claim.ts'
 
 /*
  * The ledger: one blob for each person that is gone, outside of the database, so that a backup of

@@ -7,7 +7,7 @@ import {
   retireBrowsersOf,
 } from '../recordings/store.ts'
 import { type AttemptOptions, runAttempts } from './attempt.ts'
-import { takeOver } from './attempts.ts'
+import { takeOver } from './claim.ts'
 import { inLanes } from './lanes.ts'
 import { type LedgerEntry, listLedger, readLedgerEntry } from './ledger.ts'
 import { findStatuses, insertDeletionJob, lockPerson, retireBrowsers } from './store.ts'

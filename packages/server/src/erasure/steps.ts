@@ -12,14 +12,8 @@ import {
   unlinkBrowsers,
 } from '../recordings/store.ts'
 import type { Sql } from '../sql.ts'
-import {
-  addRemovedRows,
-  type ClaimedJob,
-  type ClaimedJobs,
-  completeJobs,
-  fence,
-  type RemovedByJob,
-} from './attempts.ts'
+import { addRemovedRows, completeJobs, fence, type RemovedByJob } from './attempts.ts'
+import type { ClaimedJob, ClaimedJobs } from './claim.ts'
 import { inLanes } from './lanes.ts'
 import type { Effects, Lease } from './lease.ts'
 import { writeLedgerEntry } from './ledger.ts'

@@ -1,14 +1,8 @@
 import { repeat } from '../repeat.ts'
 import type { DbOptions } from '../sql.ts'
 import { type AttemptOptions, isAny, runAttempts, Stopping } from './attempt.ts'
-import {
-  claimJobs,
-  jobsChannel,
-  noteWorker,
-  readBacklog,
-  reapLostAttempts,
-  togetherMaximum,
-} from './attempts.ts'
+import { jobsChannel, noteWorker, readBacklog, reapLostAttempts } from './attempts.ts'
+import { claimJobs, togetherMaximum } from './claim.ts'
 import { listen } from './listener.ts'
 
 export interface WorkerOptions extends AttemptOptions {

@@ -1,13 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { runAttempts, runNextAttempt } from '../../src/erasure/attempt.ts'
-import {
-  type ClaimedJob,
-  claimJobs,
-  noteProgress,
-  reapLostAttempts,
-  takeOver,
-  togetherMaximum,
-} from '../../src/erasure/attempts.ts'
+import { noteProgress, reapLostAttempts } from '../../src/erasure/attempts.ts'
+import { type ClaimedJob, claimJobs, takeOver, togetherMaximum } from '../../src/erasure/claim.ts'
 import { reapplyLedger } from '../../src/erasure/reapply.ts'
 import { expireRecordings } from '../../src/recordings/retention.ts'
 import { collectDeadChunks } from '../../src/recordings/upload.ts'

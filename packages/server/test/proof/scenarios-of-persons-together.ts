@@ -41,7 +41,7 @@ export const scenariosOfPersonsTogether: Scenario[] = [
   {
     name: 'persons together, one of them kept and one not: each as it was asked for',
     bounds: [0, 1],
-    schedulesMinimum: [2, 1],
+    schedulesMinimum: [2, 60],
     plant: plantBoth({ ada: false, grace: true }),
     terms: { areCountsExact: true },
     actors: (act) => ({
@@ -55,7 +55,7 @@ export const scenariosOfPersonsTogether: Scenario[] = [
   {
     name: 'persons together ∥ the clock ∥ the reaper: completed, or lost once',
     bounds: [0, 2],
-    schedulesMinimum: [6, 1],
+    schedulesMinimum: [6, 1000],
     plant: bothDeleted,
     terms: { areCountsExact: true },
     actors: (act) => ({
@@ -67,7 +67,7 @@ export const scenariosOfPersonsTogether: Scenario[] = [
   {
     name: 'persons together ∥ one of them is taken over: that one by whoever took it, the other alone',
     bounds: [1, 2],
-    schedulesMinimum: [30, 1],
+    schedulesMinimum: [35, 35],
     plant: bothDeleted,
     terms: { mayHandBack: true, mayHurry: true, areCountsExact: true },
     actors: (act, { grace }: { grace: Deleted }) => ({
@@ -94,7 +94,7 @@ export const scenariosOfPersonsTogether: Scenario[] = [
   {
     name: 'persons together, the blobs of one of them stay ∥ DELETE of both: the other is completed',
     bounds: [1, 2],
-    schedulesMinimum: [17, 1],
+    schedulesMinimum: [17, 130],
     plant: bothDeleted,
     failure: { lane: '1 worker', at: /^blobs\.deletePrefix/ },
     terms: { mayHandBack: true, areCountsExact: true },

@@ -1,4 +1,4 @@
-import type { ClaimedJob } from '../../src/erasure/attempts.ts'
+import type { ClaimedJob } from '../../src/erasure/claim.ts'
 import { done, type Place } from './operations.ts'
 import {
   check,

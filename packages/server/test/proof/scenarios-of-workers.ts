@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { ClaimedJob } from '../../src/erasure/attempts.ts'
+import type { ClaimedJob } from '../../src/erasure/claim.ts'
 import { done, type Operations, recordPerson } from './operations.ts'
 import { ada, check, isOneOf, plantDeleted, type Scenario, work } from './scenario.ts'
 import type { Failure, World } from './world.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, vi } from 'vitest'
-import type { ClaimedJob } from '../../src/erasure/attempts.ts'
+import type { ClaimedJob } from '../../src/erasure/claim.ts'
 import { isDeep } from './deep.ts'
 import { Caught } from './explorer.ts'
 import { exploreScenario } from './exploring.ts'
