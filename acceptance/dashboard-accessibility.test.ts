@@ -1,20 +1,7 @@
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { type Lethe, newWindow, recordVisit, test } from './lethe.ts'
-
-const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-
-interface Screen {
-  name: string
-  path: string
-  /** Goes to what is to be looked at, and waits until it is there. */
-  ready: (page: Page) => Promise<unknown>
-}
-
-const shows = (text: string | RegExp) => (page: Page) =>
-  page.getByText(text).filter({ visible: true }).first().waitFor()
+import { look, openWindow, type Screen, shows } from './axe.ts'
+import { recordVisit, test } from './lethe.ts'
 
 async function openAda(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'Ada Lovelace' }).click()
@@ -130,69 +117,6 @@ const screens: Screen[] = [
     },
   },
 ]
-
-/** Where the focus is caught at the ends of what is open, and passed on: nobody rests on them. */
-const exclude = [['[data-base-ui-focus-guard]']]
-
-const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
-
-interface Violation {
-  id: string
-  nodes: { html: string; failureSummary: string }[]
-}
-
-/** What axe finds, and whether the page has to be scrolled sideways. */
-async function problemsOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  // Motion is reduced in these windows, so that what comes in stands at once.
-  await expect
-    .poll(() =>
-      page.evaluate('document.getAnimations().some((one) => one.playState === "running")'),
-    )
-    .toBe(false)
-  const found = (await page.evaluate(
-    `axe.run(${JSON.stringify({ exclude })}, ${JSON.stringify({
-      runOnly: rules,
-      // A menu hangs beside the page, and closes as soon as the focus leaves it.
-      rules: { region: { enabled: (await page.getByRole('menu').count()) === 0 } },
-    })}).then((result) => result.violations)`,
-  )) as Violation[]
-  const problems = found.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`),
-  )
-  const root = 'document.documentElement'
-  const overflow = Number(await page.evaluate(`${root}.scrollWidth - ${root}.clientWidth`))
-  return overflow > 1 ? [...problems, `wider than the window by ${overflow} pixels`] : problems
-}
-
-const widths = [1440, 320]
-const colorSchemes = ['light', 'dark'] as const
-
-/** Each screen is opened at each width, as what is there differs, and looked at by day and night. */
-async function look(page: Page, list: Screen[]): Promise<Record<string, string[]>> {
-  const found: Record<string, string[]> = {}
-  for (const { name, path, ready } of list) {
-    for (const width of widths) {
-      await page.setViewportSize({ width, height: 800 })
-      await page.goto(path)
-      await ready(page)
-      for (const colorScheme of colorSchemes) {
-        await page.emulateMedia({ colorScheme })
-        const problems = await problemsOf(page)
-        if (problems.length > 0) found[`${name}, ${colorScheme}, ${width} pixels`] = problems
-      }
-    }
-  }
-  return found
-}
-
-async function openWindow(browser: Browser, lethe: Lethe, owner?: Page): Promise<Page> {
-  const context = await newWindow(browser, lethe, {
-    reducedMotion: 'reduce',
-    ...(owner && { storageState: await owner.context().storageState() }),
-  })
-  return context.newPage()
-}
 
 test('axe finds nothing on any screen, light or dark, at 1440 pixels and at 320', {
   timeout: 600_000,

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { type Lethe, recordVisit, test } from './lethe.ts'
+import { breakBlobs, recordVisit, test } from './lethe.ts'
 
 async function openPerson(page: Page, name: string): Promise<void> {
   await page.goto(`/projects/1/persons?search=${encodeURIComponent(name)}`)
@@ -14,20 +14,6 @@ async function openPerson(page: Page, name: string): Promise<void> {
 function command(...words: string[]): string {
   const script = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
   return execFileSync(process.execPath, [script, ...words], { encoding: 'utf8', stdio: 'pipe' })
-}
-
-/** Puts a link where the recordings of the only browser lie: the blob store refuses that. */
-async function breakBlobs(lethe: Lethe): Promise<() => Promise<void>> {
-  const project = join(lethe.dataDir, 'blobs/blobs/1')
-  const [browserId = ''] = await readdir(project)
-  const aside = join(lethe.dataDir, 'aside')
-  await rename(join(project, browserId), aside)
-  await mkdir(join(lethe.dataDir, 'elsewhere'), { recursive: true })
-  await symlink(join(lethe.dataDir, 'elsewhere'), join(project, browserId))
-  return async () => {
-    await rm(join(project, browserId))
-    await rename(aside, join(project, browserId))
-  }
 }
 
 test('a deletion that fails shows its attempts, ends as failed, and is asked for again', async ({

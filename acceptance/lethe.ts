@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
@@ -108,7 +108,10 @@ export async function newWindow(
   return context
 }
 
-async function startLethe(): Promise<{ lethe: Lethe; stop(): Promise<void> }> {
+/** With `environment` over what the tests usually run it with. */
+export async function startLethe(
+  environment: Record<string, string> = {},
+): Promise<{ lethe: Lethe; stop(): Promise<void> }> {
   if (!existsSync(join(root, 'packages/dashboard/dist/index.html'))) build()
   const dataDir = await mkdtemp(join(tmpdir(), 'lethe-acceptance-'))
   const child = spawn(process.execPath, ['packages/server/bin/lethe.ts', 'serve'], {
@@ -122,6 +125,7 @@ async function startLethe(): Promise<{ lethe: Lethe; stop(): Promise<void> }> {
       // Long enough to see the countdown, short enough to wait for the fifth attempt.
       ERASURE_RETRY_DELAYS: '3,1,1,1',
       WEBHOOK_PRIVATE_ADDRESSES: 'allow',
+      ...environment,
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -175,6 +179,20 @@ function greeting(child: ChildProcess): Promise<string> {
     })
     child.once('exit', (code) => reject(new Error(`The service ended with ${code}: ${said}`)))
   })
+}
+
+/** Puts a link where the recordings of the only browser lie: the blob store refuses that. */
+export async function breakBlobs(lethe: Lethe): Promise<() => Promise<void>> {
+  const project = join(lethe.dataDir, 'blobs/blobs/1')
+  const [browserId = ''] = await readdir(project)
+  const aside = join(lethe.dataDir, 'aside')
+  await rename(join(project, browserId), aside)
+  await mkdir(join(lethe.dataDir, 'elsewhere'), { recursive: true })
+  await symlink(join(lethe.dataDir, 'elsewhere'), join(project, browserId))
+  return async () => {
+    await rm(join(project, browserId))
+    await rename(aside, join(project, browserId))
+  }
 }
 
 /** Records a visit to the demo shop with the real recorder: clicks, and who it was. */

@@ -253,6 +253,7 @@ function DeliveryRow({ delivery }: { delivery: WebhookDelivery }) {
           <Button
             size="small"
             look="quiet"
+            icon="refresh"
             isBusy={resending.isPending}
             aria-label={`Send again: ${eventNames[delivery.event]}, ${delivery.id.slice(0, 8)}`}
             onClick={() =>
@@ -262,7 +263,7 @@ function DeliveryRow({ delivery }: { delivery: WebhookDelivery }) {
               )
             }
           >
-            Send again
+            <span className="max-sm:sr-only">Send again</span>
           </Button>
         )}
       </Cell>
