@@ -28,6 +28,16 @@ export interface Db {
   end(): Promise<void>
 }
 
+/**
+ * A column of type varchar, by which a statement says that its text is only passed on. A large one
+ * comes as its bytes in UTF-8, which lie outside of the heap: the garbage of a few such texts is
+ * more than is collected without holding up everybody.
+ */
+export type Passed = string | Buffer
+
+/** Texts above this come as bytes where they are only passed on. */
+const passedCharacters = 16_384
+
 /** No connection could be had: the database is away, full, or refuses us. */
 export class DatabaseUnreachable extends Error {
   override readonly name = 'DatabaseUnreachable'
@@ -229,10 +239,16 @@ function pipelined(config: pg.ClientConfig) {
 }
 
 const timestamptz = 1184
+const varchar = 1043
 
 function parserOf(oid: number, format?: 'text' | 'binary') {
   if (oid === timestamptz && format !== 'binary') return instantOf
+  if (oid === varchar && format !== 'binary') return passedOf
   return pg.types.getTypeParser(oid, format as 'text')
+}
+
+function passedOf(value: string): Passed {
+  return value.length > passedCharacters ? Buffer.from(value) : value
 }
 
 /** `2026-11-27 22:58:33.12+00` as `2026-11-27T22:58:33.120Z`. */

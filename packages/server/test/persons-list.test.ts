@@ -161,6 +161,28 @@ describe('200', () => {
     expect(json.persons).toHaveLength(8)
     expect(json.persons[3].properties).toEqual(properties)
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8')
+    expect((await service.send('/v1/persons?search=p')).json).toEqual(json)
+  })
+
+  test('a page of small and large persons has each in its place', async ({ service }) => {
+    const sizes = [1, 16_384, 16_385, 3, 100_000, 16_300, 2]
+    for (const size of sizes) {
+      const properties = { text: 'x'.repeat(size), sign: '𝄞' }
+      await service.call(createPerson, { body: { externalId: `person-${size}`, properties } })
+    }
+    const { json } = await service.send('/v1/persons')
+    expect(
+      json.persons.map(
+        (one: { externalId: string; properties: { text: string; sign: string } }) => [
+          one.externalId,
+          one.properties.text.length,
+          one.properties.sign,
+        ],
+      ),
+    ).toEqual(sizes.toReversed().map((size) => [`person-${size}`, size, '𝄞']))
+    const one = await service.send('/v1/persons/person-100000')
+    expect(one.json.person).toEqual(json.persons[2])
+    expect(Number(one.headers.get('content-length'))).toBeGreaterThan(100_000)
   })
 })
 

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import { setImmediate } from 'node:timers/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import {
   createPerson,
@@ -21,8 +20,11 @@ import { personWriter } from './writer.ts'
 
 const externalIdMaximum = 200
 
-/** A page above this is made and sent in parts, so that it never holds up other requests. */
-const wholePageCharacters = 262_144
+/**
+ * What is larger is sent as bytes, which lie outside of the heap for as long as a slow client reads,
+ * and what is more than twice as large in parts.
+ */
+const wholeBytes = 262_144
 
 export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors }> = async (
   app,
@@ -87,7 +89,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
       if (externalId !== undefined) {
         if (search !== '') throw invalid('/query', 'has both search and externalId')
         const person = await findPerson(db.short, projectId, externalId)
-        return sendJson(reply, await pageReply(person ? [person] : [], null))
+        return sendJson(reply, pageReply(person ? [person] : [], null))
       }
       const list = ['persons', projectId, search]
       const beforeId = cursor === undefined ? null : cursors.decode(list, cursor)
@@ -98,7 +100,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
       const page = rows.slice(0, limit)
       const last = rows.length > limit ? page.at(-1) : undefined
       const nextCursor = last ? cursors.encode(list, last.id) : null
-      return sendJson(reply, await pageReply(page, nextCursor))
+      return sendJson(reply, pageReply(page, nextCursor))
     },
   })
 
@@ -126,30 +128,52 @@ function externalIdOf({ externalId }: { externalId: string }): string {
   return externalId
 }
 
-function personJson(row: Omit<PersonRow, 'id'>): string {
-  return `{"externalId":${JSON.stringify(row.externalId)},"properties":${row.properties},"createdAt":"${row.createdAt}","updatedAt":"${row.updatedAt}"}`
+/** The JSON of an answer in pieces, those that are large as bytes. */
+type Pieces = (string | Buffer)[]
+
+function personJson({ externalId, properties, createdAt, updatedAt }: Omit<PersonRow, 'id'>) {
+  const start = `{"externalId":${JSON.stringify(externalId)},"properties":`
+  const end = `,"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
+  return typeof properties === 'string' ? `${start}${properties}${end}` : [start, properties, end]
 }
 
-function personReply(row: Omit<PersonRow, 'id'>): string {
-  return `{"person":${personJson(row)}}`
+function personReply(row: Omit<PersonRow, 'id'>): string | Pieces {
+  const person = personJson(row)
+  return typeof person === 'string' ? `{"person":${person}}` : ['{"person":', ...person, '}']
 }
 
-async function pageReply(rows: PersonRow[], nextCursor: string | null): Promise<string | Readable> {
+function pageReply(rows: PersonRow[], nextCursor: string | null): string | Pieces {
+  const persons = rows.map(personJson)
   const end = `],"nextCursor":${JSON.stringify(nextCursor)}}`
-  const characters = rows.reduce((sum, row) => sum + row.properties.length, 0)
-  if (characters <= wholePageCharacters) {
-    return `{"persons":[${rows.map(personJson).join()}${end}`
+  if (persons.every((one) => typeof one === 'string')) {
+    return `{"persons":[${persons.join()}${end}`
   }
-  // As bytes, which lie outside of the heap for as long as a slow client takes to read them.
-  const parts: Buffer[] = []
-  for (const [at, row] of rows.entries()) {
-    parts.push(Buffer.from(`${at === 0 ? '{"persons":[' : ','}${personJson(row)}`))
-    if (at % 4 === 3) await setImmediate()
-  }
-  parts.push(Buffer.from(end))
-  return Readable.from(parts, { objectMode: false, highWaterMark: wholePageCharacters })
+  return [
+    '{"persons":[',
+    ...persons.flatMap((one, at) => (at === 0 ? one : [',', one].flat())),
+    end,
+  ]
 }
 
-function sendJson(reply: FastifyReply, json: string | Readable): FastifyReply {
-  return reply.type('application/json; charset=utf-8').send(json)
+function sendJson(reply: FastifyReply, json: string | Pieces): FastifyReply {
+  reply.type('application/json; charset=utf-8')
+  if (typeof json !== 'string') return reply.send(bytesOf(json))
+  return reply.send(json.length > wholeBytes ? Buffer.from(json) : json)
+}
+
+/** The bytes of pieces; where they are many, as a stream that copies none of the large ones. */
+function bytesOf(pieces: Pieces): Buffer | Readable {
+  const parts: Buffer[] = []
+  let text = ''
+  for (const piece of pieces) {
+    if (typeof piece === 'string') text += piece
+    else {
+      parts.push(Buffer.from(text), piece)
+      text = ''
+    }
+  }
+  parts.push(Buffer.from(text))
+  const length = parts.reduce((sum, part) => sum + part.length, 0)
+  if (length <= 2 * wholeBytes) return Buffer.concat(parts, length)
+  return Readable.from(parts, { objectMode: false, highWaterMark: wholeBytes })
 }

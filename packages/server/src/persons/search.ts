@@ -23,7 +23,7 @@ export function searchPersons(
     from search_persons(
       ${projectId}, ${fold(term)}, ${beforeId}, ${limit}, ${newestRows}, ${mostRows}) as found(id)
     cross join lateral (
-      select id, external_id as "externalId", properties::text as "properties",
+      select id, external_id as "externalId", properties::text::varchar as "properties",
              created_at as "createdAt", updated_at as "updatedAt"
       from persons
       where project_id = ${projectId} and id = found.id

@@ -1,14 +1,14 @@
 import type { Properties } from '@lethe/contract/person.ts'
 import { jsonOf } from '../json-body.ts'
-import { raw, type Sql } from '../sql.ts'
+import { type Passed, raw, type Sql } from '../sql.ts'
 import { fold } from './fold.ts'
 
-/** A person as the API shows it. `properties` is JSON text, spliced into answers and never parsed. */
+/** A person as the API shows it. `properties` is JSON, spliced into answers and never parsed. */
 export interface PersonRow {
   /** The internal, immutable key, in the order of creation; a decimal number as text. */
   id: string
   externalId: string
-  properties: string
+  properties: Passed
   createdAt: string
   updatedAt: string
 }
@@ -42,7 +42,7 @@ export interface PersonWritten {
  */
 export async function writePersons(sql: Sql, writes: PersonWrite[]): Promise<PersonWritten[]> {
   const rows = await sql<{ outcome: WriteOutcome } & Omit<PersonRow, 'id'>>`
-    select outcome, written.external_id as "externalId", written.properties,
+    select outcome, written.external_id as "externalId", written.properties::varchar,
       created_at as "createdAt", updated_at as "updatedAt"
     from rows from (jsonb_to_recordset(${`[${writes.map(writeJson).join()}]`}) as (
         project integer, id text, "set" jsonb, removed text[],
@@ -103,7 +103,7 @@ export async function findPerson(
   externalId: string,
 ): Promise<PersonRow | undefined> {
   const [person] = await sql<PersonRow>`
-    select id, external_id as "externalId", properties::text as properties,
+    select id, external_id as "externalId", properties::text::varchar as properties,
       created_at as "createdAt", updated_at as "updatedAt"
     from persons
     where project_id = ${projectId} and external_id = ${externalId}`
@@ -118,7 +118,7 @@ export function listPersons(
   limit: number,
 ): Promise<PersonRow[]> {
   return sql<PersonRow>`
-    select id, external_id as "externalId", properties::text as properties,
+    select id, external_id as "externalId", properties::text::varchar as properties,
       created_at as "createdAt", updated_at as "updatedAt"
     from persons
     where project_id = ${projectId} and id < coalesce(${beforeId}::bigint, 9223372036854775807)
