@@ -1,38 +1,17 @@
 import { constants } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { sharing } from './sharing.ts'
 
-const syncs = new Map<string, { running: Promise<void>; next?: Promise<void> }>()
-
-/**
- * Makes the changed entries of a directory outlive a power cut. Whoever asks while that is under
- * way shares the next time with all others who do.
- */
-export function syncDirectory(path: string): Promise<void> {
-  const known = syncs.get(path)
-  if (!known) return beginSync(path)
-  known.next ??= known.running.catch(() => {}).then(() => beginSync(path))
-  return known.next
-}
-
-function beginSync(path: string): Promise<void> {
-  const sync: { running: Promise<void>; next?: Promise<void> } = { running: syncOnce(path) }
-  syncs.set(path, sync)
-  const forget = () => {
-    if (!sync.next) syncs.delete(path)
-  }
-  sync.running.then(forget, forget)
-  return sync.running
-}
-
-async function syncOnce(path: string): Promise<void> {
+/** Makes the changed entries of a directory outlive a power cut. */
+export const syncDirectory = sharing(async (path) => {
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
     await directory.sync()
   } finally {
     await directory.close()
   }
-}
+})
 
 /** Makes a directory and what is missing above it, for its owner only, durably. */
 export async function makeDirectories(path: string): Promise<void> {

@@ -14,6 +14,7 @@ import {
 } from './blobs.ts'
 import { makeDirectories, syncDirectory, unlessMissing } from './durable.ts'
 import { probe } from './probe.ts'
+import { sharing } from './sharing.ts'
 import { removeTree } from './tree-removal.ts'
 
 const unlinksAtOnce = 8
@@ -213,10 +214,12 @@ async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<voi
   }
 }
 
+const realPathOf = sharing((place) => realpath(place))
+
 /** The directory of these segments, as it really lies; a missing one is ENOENT. */
 async function realPlace(root: string, segments: string[]): Promise<string> {
   const place = join(root, ...segments)
-  if ((await realpath(place)) !== place) throw symbolicLink()
+  if ((await realPathOf(place)) !== place) throw symbolicLink()
   return place
 }
 

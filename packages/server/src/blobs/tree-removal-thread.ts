@@ -5,6 +5,8 @@ import type { RemovalMessage, RemovalRequest } from './tree-removal.ts'
 
 const entriesAPart = 256
 
+const directoriesAPart = 64
+
 interface Removal {
   steps: Generator<void, boolean>
   /** What was removed since it was last told. */
@@ -31,11 +33,16 @@ function turn(): void {
   if (removals.size > 0) setImmediate(turn)
 }
 
-function nextPart({ steps, isCut }: Removal) {
+/** A part is as many entries as are read at once: of one directory, or of many small ones. */
+function nextPart({ steps, fresh, isCut }: Removal) {
   if (Atomics.load(isCut, 0) === 1) return { isOver: true, isGone: false }
   try {
-    const { done = false, value } = steps.next()
-    return { isOver: done, isGone: value === true }
+    for (let directories = 0; directories < directoriesAPart; directories++) {
+      const { done = false, value } = steps.next()
+      if (done) return { isOver: true, isGone: value === true }
+      if (fresh.blobs >= entriesAPart) break
+    }
+    return { isOver: false, isGone: false }
   } catch (error) {
     return { isOver: true, isGone: false, code: String(codeOf(error) ?? 'unknown') }
   }
