@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { breakBlobs, recordVisit, test } from './lethe.ts'
+import { breakBlobs, newWindow, recordVisit, test } from './lethe.ts'
 
 async function openPerson(page: Page, name: string): Promise<void> {
   await page.goto(`/projects/1/persons?search=${encodeURIComponent(name)}`)
@@ -47,6 +47,12 @@ test('a deletion that fails shows its attempts, ends as failed, and is asked for
   await owner.getByText(/All 5 attempts failed/).waitFor()
   await owner.goto('/projects/1/persons')
   await owner.getByText('1 deletion failed').waitFor()
+  await owner.getByRole('link', { name: 'Deletion failed', exact: true }).click()
+  const persons = owner.getByRole('table', { name: 'Persons' }).locator('tbody tr')
+  await owner.waitForURL('**/persons?state=deletion_failed')
+  await owner.reload()
+  await persons.getByText('Deletion failed').waitFor()
+  expect(await persons.count()).toBe(1)
   await owner.getByRole('link', { name: 'See what failed' }).click()
   await owner.getByRole('table', { name: 'Deletions' }).getByRole('link', { name: 'ada' }).click()
   const drawer = owner.getByRole('dialog')
@@ -161,6 +167,48 @@ test('a recording leaves the screen when its person is erased', async ({
   await lethe.api('DELETE', '/v1/persons/edsger')
   await owner.getByText('This recording was deleted just now').waitFor({ timeout: 30_000 })
   expect(await owner.locator('iframe').count()).toBe(0)
+})
+
+test('who is gone is asked for no more, and nothing is asked while nobody looks', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  await lethe.api('POST', '/v1/persons', { externalId: 'tony', properties: { name: 'Tony Hoare' } })
+  await openPerson(owner, 'Tony Hoare')
+  const { pathname } = new URL(owner.url())
+  await lethe.api('DELETE', '/v1/persons/tony')
+  await owner.getByRole('heading', { name: /This person was deleted on/ }).waitFor()
+  const asked = (page: Page, end: string) => {
+    const counted = { count: 0 }
+    page.on('request', (request) => {
+      if (new URL(request.url()).pathname.endsWith(end)) counted.count++
+    })
+    return counted
+  }
+  // The figures at the side are asked for all the while, and are the clock here.
+  const ofPerson = asked(owner, `/dashboard/v1${pathname}`)
+  const beside = asked(owner, '/summary')
+  await expect.poll(() => beside.count).toBeGreaterThan(3)
+  expect(ofPerson.count).toBe(0)
+
+  const state = await owner.context().storageState()
+  const away = await (await newWindow(browser, lethe, { storageState: state })).newPage()
+  await away.goto('/projects/1/persons')
+  await away.getByRole('heading', { name: 'No persons yet' }).waitFor()
+  await away.evaluate(`
+    Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })
+    document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
+  const whileAway = asked(away, '')
+  beside.count = 0
+  await expect.poll(() => beside.count).toBeGreaterThan(3)
+  // What was under way may still have begun.
+  expect(whileAway.count).toBeLessThan(3)
+  await away.evaluate(`
+    Object.defineProperty(document, 'visibilityState', { value: 'visible', configurable: true })
+    document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
+  await expect.poll(() => whileAway.count).toBeGreaterThan(5)
+  await away.context().close()
 })
 
 test('the list of deletions is filtered, linked to, and given out as CSV', async ({ owner }) => {
