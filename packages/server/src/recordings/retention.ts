@@ -1,7 +1,7 @@
 import { browserPrefix, sessionPrefix } from '../blobs/blobs.ts'
 import type { Sql } from '../sql.ts'
 import { destroyBrowserKeys } from './browser-keys.ts'
-import { deleteBrowsers, deleteRowsOfSessions } from './store.ts'
+import { deleteBrowsers, deleteRowsOfSessions, type OwnedSession } from './store.ts'
 import type { Recordings } from './upload.ts'
 
 /** Sessions closed and deleted at one go. */
@@ -30,7 +30,7 @@ export async function expireRecordings(recordings: Recordings): Promise<Expired>
     select id, retention_days as "retentionDays" from projects order by id`
   for (const { id, retentionDays } of projects) {
     while ((await closeOldSessions(sql, id, retentionDays)) === sessionsAPart);
-    await deleteClosedSessions(recordings, id, expired)
+    await deleteOwnedSessions(recordings, id, expired)
     expired.browsers += await deleteUnusedBrowsers(recordings, id, retentionDays)
   }
   return expired
@@ -59,12 +59,7 @@ async function closeOldSessions(sql: Sql, projectId: number, days: number): Prom
   return closed.length
 }
 
-interface ClosedSession {
-  id: string
-  browserId: string
-}
-
-async function deleteClosedSessions(
+async function deleteOwnedSessions(
   recordings: Recordings,
   projectId: number,
   expired: Expired,
@@ -72,24 +67,24 @@ async function deleteClosedSessions(
   const { db, blobs } = recordings
   let afterId: string | null = null
   for (;;) {
-    const sessions: ClosedSession[] = await drainedSessions(db.sql, projectId, afterId)
+    const sessions: OwnedSession[] = await drainedSessions(db.sql, projectId, afterId)
     await inParallel(sessions, async ({ id, browserId }) => {
       await blobs.deletePrefix(sessionPrefix(projectId, browserId, id))
     })
-    await deleteRows(
-      db.sql,
-      projectId,
-      sessions.map((session) => session.id),
-      expired,
-    )
+    await deleteRows(db.sql, projectId, sessions, expired)
     if (sessions.length < sessionsAPart) return
     afterId = sessions.at(-1)?.id ?? null
   }
 }
 
-async function deleteRows(sql: Sql, projectId: number, sessionIds: string[], expired: Expired) {
+async function deleteRows(
+  sql: Sql,
+  projectId: number,
+  sessions: readonly OwnedSession[],
+  expired: Expired,
+) {
   for (;;) {
-    const { removed, isDone } = await deleteRowsOfSessions(sql, projectId, sessionIds)
+    const { removed, isDone } = await deleteRowsOfSessions(sql, projectId, sessions)
     for (const { sessions, chunks } of removed.values()) {
       expired.sessions += sessions
       expired.chunks += chunks
@@ -103,14 +98,14 @@ async function drainedSessions(
   sql: Sql,
   projectId: number,
   afterId: string | null,
-): Promise<ClosedSession[]> {
+): Promise<OwnedSession[]> {
   await sql`
     update chunks c set state = 'dead'
     from sessions s
     where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
       and c.intent_until <= app_now()
       and s.project_id = c.project_id and s.id = c.session_id and s.closed`
-  return sql<ClosedSession>`
+  return sql<OwnedSession>`
     select id, browser_id as "browserId"
     from sessions s
     where project_id = ${projectId} and closed

@@ -118,30 +118,44 @@ export async function deleteRowsOfBrowsers(
   browserIds: readonly string[],
   limit: number = chunkRowsAPart,
 ): Promise<RemovedPart> {
-  const rows = await sql<{ id: string }>`
-    select id
+  const sessions = await sql<OwnedSession>`
+    select id, browser_id as "browserId"
     from sessions
     where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])
     limit ${sessionRowsAPart}`
-  const sessionIds = rows.map((row) => row.id)
-  const { removed, isDone } = await deleteRowsOfSessions(sql, projectId, sessionIds, limit)
-  return { removed, isDone: isDone && sessionIds.length < sessionRowsAPart }
+  const { removed, isDone } = await deleteRowsOfSessions(sql, projectId, sessions, limit)
+  return { removed, isDone: isDone && sessions.length < sessionRowsAPart }
+}
+
+export interface OwnedSession {
+  id: string
+  browserId: string
 }
 
 /** Deletes a part of the rows of these sessions, at most some thousand, whose blobs are gone. */
 export async function deleteRowsOfSessions(
   sql: Sql,
   projectId: number,
-  sessionIds: readonly string[],
+  sessions: readonly OwnedSession[],
   limit: number = chunkRowsAPart,
 ): Promise<RemovedPart> {
   const removed = new Map<string, RemovedRows>()
-  if (sessionIds.length === 0) return { removed, isDone: true }
-  const chunksDeleted = await sql<{ browserId: string; chunks: number }>`
+  if (sessions.length === 0) return { removed, isDone: true }
+  const browserOf = new Map(sessions.map(({ id, browserId }) => [id, browserId]))
+  const count = (sessionId: string, counted: RemovedRows) => {
+    const browserId = browserOf.get(sessionId) as string
+    const before = removed.get(browserId) ?? { sessions: 0, chunks: 0 }
+    removed.set(browserId, {
+      sessions: before.sessions + counted.sessions,
+      chunks: before.chunks + counted.chunks,
+    })
+  }
+  const ids = [...browserOf.keys()]
+  const deleted = await sql<{ sessionId: string; chunks: number }>`
     with part as (
       select session_id, tab, number
       from chunks
-      where project_id = ${projectId} and session_id = any(${sessionIds}::uuid[])
+      where project_id = ${projectId} and session_id = any(${ids}::uuid[])
       -- In one order, so that an erasure and a retention at the same rows wait for each other.
       order by session_id, tab, number
       limit ${limit}
@@ -153,24 +167,20 @@ export async function deleteRowsOfSessions(
         and c.tab = p.tab and c.number = p.number
       returning c.session_id
     )
-    select s.browser_id as "browserId", sum(d.chunks)::integer as chunks
-    from (select session_id, count(*) as chunks from deleted group by session_id) d
-    join sessions s on s.project_id = ${projectId} and s.id = d.session_id
-    group by s.browser_id`
+    select session_id as "sessionId", count(*)::integer as chunks
+    from deleted
+    group by session_id`
   let total = 0
-  for (const { browserId, chunks } of chunksDeleted) {
-    removed.set(browserId, { sessions: 0, chunks })
+  for (const { sessionId, chunks } of deleted) {
+    count(sessionId, { sessions: 0, chunks })
     total += chunks
   }
   if (total >= limit) return { removed, isDone: false }
-  const sessionsDeleted = await sql<{ browserId: string }>`
+  const gone = await sql<{ id: string }>`
     delete from sessions
-    where project_id = ${projectId} and id = any(${sessionIds}::uuid[])
-    returning browser_id as "browserId"`
-  for (const { browserId } of sessionsDeleted) {
-    const { sessions, chunks } = removed.get(browserId) ?? { sessions: 0, chunks: 0 }
-    removed.set(browserId, { sessions: sessions + 1, chunks })
-  }
+    where project_id = ${projectId} and id = any(${ids}::uuid[])
+    returning id`
+  for (const { id } of gone) count(id, { sessions: 1, chunks: 0 })
   return { removed, isDone: true }
 }
 
