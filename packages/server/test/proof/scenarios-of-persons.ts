@@ -46,6 +46,26 @@ export const scenariosOfPersons: Scenario[] = [
     },
   },
   {
+    name: 'POSTs that go in one statement ∥ DELETE of one of their persons ∥ worker: each its own answer',
+    bounds: [0, 1],
+    schedulesMinimum: [6, 60],
+    plant: async (act) => [await recordPerson(act, 'grace'), await recordPerson(act, 'ada')],
+    terms: { areCountsExact: true },
+    actors: (act) => ({
+      // The first finds nobody waiting and goes alone; the others go together after it.
+      '1 POSTs': () =>
+        Promise.all(['first', 'ada', 'grace', 'alan'].map((name) => act.post(name, { n: 1 }))),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect({ '1 POSTs': [first, posted, merged, alan] }, atRest) {
+      for (const answer of [first, alan]) isOneOf(answer, 201)
+      isOneOf(merged, 200)
+      isOneOf(posted, 200, 201, 409)
+      check((posted.status === 201) === (ada(atRest).length === 1), 'what was answered is not so')
+    },
+  },
+  {
     name: 'POST ∥ DELETE: merged and then erased, or 409',
     bounds: [1, 3],
     schedulesMinimum: [6, 6],
