@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { newWindow, test } from './lethe.ts'
+import { type Lethe, newWindow, test } from './lethe.ts'
 
 const rowsOf = (page: Page) => page.getByRole('table', { name: 'Persons' }).locator('tbody tr')
 
@@ -48,6 +48,56 @@ test('more is loaded on demand, and a reload opens as much again', async ({ owne
   await expect.poll(() => rowsOf(owner).count()).toBe(120)
   await owner.reload()
   await expect.poll(() => rowsOf(owner).count()).toBe(120)
+})
+
+/** A person who came with that many browsers, once with each. */
+async function visitOften(lethe: Lethe, userId: string, times: number): Promise<void> {
+  const ask = async (what: string, body: object): Promise<{ browserId: string }> => {
+    const response = await fetch(`${lethe.url}/ingest/v1/${what}?key=${lethe.publicKey}`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+    })
+    expect(response.status, what).toBe(200)
+    return (await response.json()) as { browserId: string }
+  }
+  for (let time = 0; time < times; time++) {
+    const { browserId } = await ask('start', {})
+    await ask('identify', { browserId, userId })
+  }
+}
+
+test('so it is with the sessions of a person, and with the audit log', async ({ lethe, owner }) => {
+  await visitOften(lethe, 'often', 60)
+  await owner.goto('/projects/1/persons?search=often')
+  await owner.getByRole('link', { name: 'often' }).click()
+  const sessions = owner.getByRole('table', { name: 'Sessions' }).locator('tbody tr')
+  await owner.getByRole('button', { name: 'Load more' }).click()
+  await expect.poll(() => sessions.count()).toBe(60)
+  await owner.waitForURL('**?pages=2')
+  await owner.reload()
+  await expect.poll(() => sessions.count()).toBe(60)
+  await sessions.nth(55).getByRole('link').first().click()
+  await owner.getByRole('heading', { name: 'often' }).waitFor()
+  await owner.goBack()
+  await expect.poll(() => sessions.count()).toBe(60)
+
+  await owner.evaluate(`(async () => {
+    for (let time = 0; time < 60; time++) {
+      await fetch('/dashboard/v1/projects/1', {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ retentionDays: 30 + (time % 2) }),
+      })
+    }
+  })()`)
+  await owner.goto('/projects/1/settings/audit?action=project.changed')
+  const entries = owner.getByRole('table', { name: 'Audit log' }).locator('tbody tr')
+  await owner.getByRole('button', { name: 'Load more' }).click()
+  await expect.poll(() => entries.count()).toBe(60)
+  await owner.waitForURL('**&pages=2')
+  await owner.reload()
+  await expect.poll(() => entries.count()).toBe(60)
+  expect(await owner.getByLabel('Action').inputValue()).toBe('project.changed')
 })
 
 test('properties are added, edited and removed by the rules of the API', async ({

@@ -12,7 +12,13 @@ import { projectsQuery } from './api/projects.ts'
 import type { Listing, Page } from './api/queries.ts'
 import { deletionsList, deletionsSearch } from './deletions/query.ts'
 import { personsList, personsSearch } from './persons/query.ts'
-import { sessionsList, sessionsSearch } from './sessions/query.ts'
+import {
+  personSessionsList,
+  personSessionsSearch,
+  sessionsList,
+  sessionsSearch,
+} from './sessions/query.ts'
+import { auditList, auditSearch } from './settings/audit-query.ts'
 import { NotFound } from './shell/not-found.tsx'
 import { Shell } from './shell/shell.tsx'
 import { Failed, Waiting } from './shell/waiting.tsx'
@@ -142,6 +148,11 @@ const person = createRoute({
 const personSessions = createRoute({
   getParentRoute: () => person,
   path: '/',
+  ...staysMeanwhile,
+  validateSearch: personSessionsSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ context, params, deps }) =>
+    openList(context, personSessionsList(params.projectId, params.personId), deps),
   component: lazyRouteComponent(() => import('./person/sessions.tsx'), 'PersonSessions'),
 })
 
@@ -250,10 +261,10 @@ const settingsWebhook = createRoute({
 const settingsAudit = createRoute({
   getParentRoute: () => settings,
   path: '/audit',
-  validateSearch: ({ action, member }): { action?: string; member?: string } => ({
-    ...(text(action) && { action: text(action) as string }),
-    ...(text(member) && { member: text(member) as string }),
-  }),
+  ...staysMeanwhile,
+  validateSearch: auditSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ context, deps }) => openList(context, auditList(deps), deps),
   component: lazyRouteComponent(() => import('./settings/audit.tsx'), 'Audit'),
 })
 

@@ -1,3 +1,4 @@
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkButton } from '../design/button.tsx'
@@ -11,7 +12,17 @@ import { usePersonPath } from './query.ts'
 export function PersonSessions() {
   const { projectId, personId } = usePersonPath()
   const list = useLiveList(personSessionsList(projectId, personId), (page) => page.sessions)
+  const search = useSearch({ from: '/signed-in/projects/$projectId/persons/$personId/' })
+  const navigate = useNavigate({ from: '/projects/$projectId/persons/$personId/' })
   const rows = list.rows ?? []
+  const loadMore = async () => {
+    await list.fetchNextPage()
+    await navigate({
+      search: { ...search, pages: list.pageCount + 1 },
+      replace: true,
+      resetScroll: false,
+    })
+  }
   if (list.isPending) return <Skeletons rows={5} className="h-7" />
   if (list.isError && !list.data) {
     return (
@@ -29,7 +40,7 @@ export function PersonSessions() {
       <ListEnd
         hasMore={list.hasNextPage}
         isLoading={list.isFetchingNextPage}
-        onMore={() => void list.fetchNextPage()}
+        onMore={() => void loadMore()}
       >
         {list.hasNextPage ? 'The newest ' : ''}
         {counted(rows.length, 'session')}

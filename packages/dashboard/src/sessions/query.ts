@@ -38,6 +38,10 @@ export function sessionsList(projectId: string, search: SessionsSearch) {
   })
 }
 
+export function personSessionsSearch({ pages }: Record<string, unknown>): { pages?: number } {
+  return present({ pages: pagesOf(pages) })
+}
+
 export function personSessionsList(projectId: string, personId: string) {
   return listing(listSessions, { params: { projectId }, query: { personId } })
 }

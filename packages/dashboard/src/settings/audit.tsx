@@ -2,13 +2,10 @@ import {
   type AuditAction,
   type AuditEntry,
   auditActions,
-  listAuditEntries,
 } from '@lethe/contract/dashboard-system.ts'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
-import { listing } from '../api/queries.ts'
-import { oneOf } from '../api/search.ts'
 import { Labelled } from '../deletions/filters.tsx'
 import { Button } from '../design/button.tsx'
 import { Select } from '../design/field.tsx'
@@ -17,6 +14,7 @@ import { Panel, useTitle } from '../design/page.tsx'
 import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
 import { Cell, Head, ListEnd, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
+import { auditList } from './audit-query.ts'
 import { actionTexts } from './audit-words.ts'
 
 /** Who did what in this installation. */
@@ -24,12 +22,17 @@ export function Audit() {
   useTitle('Audit log')
   const search = useSearch({ from: '/signed-in/projects/$projectId/settings/audit' })
   const navigate = useNavigate({ from: '/projects/$projectId/settings/audit' })
-  const action = oneOf<AuditAction>(search.action, ...auditActions)
-  const list = useLiveList(
-    listing(listAuditEntries, { query: action ? { action } : {} }),
-    (page) => page.entries,
-  )
+  const { action } = search
+  const list = useLiveList(auditList(search), (page) => page.entries)
   const rows = list.rows ?? []
+  const loadMore = async () => {
+    await list.fetchNextPage()
+    await navigate({
+      search: { ...search, pages: list.pageCount + 1 },
+      replace: true,
+      resetScroll: false,
+    })
+  }
   return (
     <Panel
       title="Audit log"
@@ -43,7 +46,7 @@ export function Audit() {
               value={action ?? ''}
               onChange={(event) =>
                 void navigate({
-                  search: event.target.value ? { action: event.target.value } : {},
+                  search: event.target.value ? { action: event.target.value as AuditAction } : {},
                   resetScroll: false,
                 })
               }
@@ -80,7 +83,7 @@ export function Audit() {
             <ListEnd
               hasMore={list.hasNextPage}
               isLoading={list.isFetchingNextPage}
-              onMore={() => void list.fetchNextPage()}
+              onMore={() => void loadMore()}
             >
               {list.hasNextPage ? 'The newest ' : ''}
               {counted(rows.length, 'entry', 'entries')}
