@@ -9,7 +9,7 @@ import { type AttemptOptions, runNextAttempt } from '../src/erasure/attempt.ts'
 import { createErasureMetrics } from '../src/erasure/metrics.ts'
 import { openSigner } from '../src/erasure/signing-keys.ts'
 import { createLog } from '../src/log.ts'
-import { openSignIn, type SignIn } from '../src/members/better-auth.ts'
+import { openSignIn, type SignIn } from '../src/members/open-sign-in.ts'
 import { insertMember } from '../src/members/store.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { readCursorKey } from '../src/migrate.ts'
@@ -144,7 +144,7 @@ export async function startDashboard(
     },
     async member(role, { mayDeletePersons = role === 'owner' } = {}) {
       const email = `${randomUUID()}@example.com`
-      const passwordHash = await (await signIn.$context).password.hash(password)
+      const passwordHash = await (await (await signIn()).$context).password.hash(password)
       const member = await recordings.db.begin((tx) =>
         insertMember(tx, { name: `The ${role}`, email, role, mayDeletePersons, passwordHash }),
       )

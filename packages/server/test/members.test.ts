@@ -573,7 +573,7 @@ describe('the library of the sign-in', () => {
   })
 
   test('makes no member by itself', async ({ signIn: auth }) => {
-    const answer = await auth.api.signUpEmail({
+    const answer = await (await auth()).api.signUpEmail({
       body: { name: 'Eve', email: 'eve@example.com', password } as never,
       asResponse: true,
     })

@@ -39,7 +39,7 @@ function passwordRoutes(app: DashboardApp, { db, signIn }: DashboardContext): vo
     handler: async (request, reply) => {
       const { currentPassword, newPassword } = request.body
       await countTry(db.sql, request)
-      const answer = await signIn.api.changePassword({
+      const answer = await (await signIn()).api.changePassword({
         body: { currentPassword, newPassword, revokeOtherSessions: true },
         headers: headersOf(request),
         asResponse: true,
@@ -56,7 +56,7 @@ function secondFactorRoutes(app: DashboardApp, { db, signIn }: DashboardContext)
     ...startSecondFactor,
     handler: async (request, reply) => {
       await countTry(db.sql, request)
-      const answer = await signIn.api.enableTwoFactor({
+      const answer = await (await signIn()).api.enableTwoFactor({
         body: { password: request.body.password },
         headers: headersOf(request),
         asResponse: true,
@@ -74,7 +74,7 @@ function secondFactorRoutes(app: DashboardApp, { db, signIn }: DashboardContext)
     ...confirmSecondFactor,
     handler: async (request, reply) => {
       await countTry(db.sql, request)
-      const answer = await signIn.api.verifyTOTP({
+      const answer = await (await signIn()).api.verifyTOTP({
         body: { code: request.body.code.replaceAll(/\s/g, '') },
         headers: headersOf(request),
         asResponse: true,
@@ -89,7 +89,7 @@ function secondFactorRoutes(app: DashboardApp, { db, signIn }: DashboardContext)
     ...removeSecondFactor,
     handler: async (request, reply) => {
       await countTry(db.sql, request)
-      const answer = await signIn.api.disableTwoFactor({
+      const answer = await (await signIn()).api.disableTwoFactor({
         body: { password: request.body.password },
         headers: headersOf(request),
         asResponse: true,

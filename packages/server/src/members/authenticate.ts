@@ -1,7 +1,8 @@
 import type { Role } from '@lethe/contract/dashboard-members.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
-import { addressHeader, type SignIn } from './better-auth.ts'
+import { addressHeader } from './address-header.ts'
+import type { SignIn } from './open-sign-in.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -25,7 +26,7 @@ export async function signedInOf(
   reply: FastifyReply,
 ): Promise<SignedIn | undefined> {
   if (!request.headers.cookie) return undefined
-  const { headers, response } = await signIn.api.getSession({
+  const { headers, response } = await (await signIn()).api.getSession({
     headers: headersOf(request),
     returnHeaders: true,
   })

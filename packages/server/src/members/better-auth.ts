@@ -2,13 +2,11 @@ import { betterAuth } from 'better-auth'
 import { twoFactor } from 'better-auth/plugins'
 import { PostgresDialect } from 'kysely'
 import type { Pool } from '../sql.ts'
+import { addressHeader } from './address-header.ts'
 
 /** How long a sign-in lasts that is not used, and how exactly its last use is known. */
 const signInSeconds = 7 * 86_400
 const lastUseSeconds = 3_600
-
-/** By which our routes tell better-auth the address of a request; no client's header gets there. */
-export const addressHeader = 'x-lethe-address'
 
 /** How better-auth finds its tables: in the schema auth of the migrations, under our names. */
 const tables = {
@@ -126,9 +124,8 @@ export function signInOptions(pool: Pool, secret: string) {
   } as const
 }
 
-export type SignIn = ReturnType<typeof openSignIn>
+export type BetterAuth = ReturnType<typeof betterAuthOver>
 
-/** The sign-in of members, over a pool of its own: better-auth speaks to it by itself. */
-export function openSignIn(pool: Pool, secret: string) {
+export function betterAuthOver(pool: Pool, secret: string) {
   return betterAuth({ ...signInOptions(pool, secret), plugins: [secondFactor] })
 }

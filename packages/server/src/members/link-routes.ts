@@ -126,7 +126,7 @@ function resetRoutes(app: DashboardApp, context: DashboardContext): void {
 }
 
 async function hashOfPassword({ signIn }: DashboardContext, password: string): Promise<string> {
-  return (await signIn.$context).password.hash(password)
+  return (await (await signIn()).$context).password.hash(password)
 }
 
 async function takeValidLink<Kind extends Link['kind']>(tx: Sql, token: string, kind: Kind) {

@@ -50,8 +50,8 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
       await limitTries(db.sql, 'address', request.ip)
       const input = { body: { code }, headers: headersOf(request), asResponse: true } as const
       const answer = /^\d{6}$/.test(code)
-        ? await signIn.api.verifyTOTP(input)
-        : await signIn.api.verifyBackupCode(input)
+        ? await (await signIn()).api.verifyTOTP(input)
+        : await (await signIn()).api.verifyBackupCode(input)
       relayCookies(answer.headers, request, reply)
       if (!answer.ok) throw wrongCode(answer)
       const { user } = (await answer.json()) as { user: { id: string } }
@@ -63,7 +63,10 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
   app.route({
     ...signOut,
     handler: async (request, reply) => {
-      const answer = await signIn.api.signOut({ headers: headersOf(request), asResponse: true })
+      const answer = await (await signIn()).api.signOut({
+        headers: headersOf(request),
+        asResponse: true,
+      })
       relayCookies(answer.headers, request, reply)
       return {}
     },

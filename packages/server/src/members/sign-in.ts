@@ -3,7 +3,7 @@ import { ApiError } from '../api-error.ts'
 import { writeAudit } from '../dashboard/audit-store.ts'
 import type { Db, Sql } from '../sql.ts'
 import { headersOf, relayCookies } from './authenticate.ts'
-import type { SignIn } from './better-auth.ts'
+import type { SignIn } from './open-sign-in.ts'
 import { findMemberByEmail, noteSignIn } from './store.ts'
 
 /**
@@ -16,7 +16,7 @@ export async function signInByPassword(
   reply: FastifyReply,
   credentials: { email: string; password: string },
 ): Promise<'done' | 'code'> {
-  const answer = await signIn.api.signInEmail({
+  const answer = await (await signIn()).api.signInEmail({
     body: credentials,
     headers: headersOf(request),
     asResponse: true,
