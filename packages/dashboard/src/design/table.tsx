@@ -1,7 +1,10 @@
 import type { ComponentProps, MouseEvent, ReactNode } from 'react'
 import { Button } from './button.tsx'
 
-/** Rows with a head that stays in sight. Figures stand at the right, under each other. */
+/**
+ * Rows with a head that stays in sight, for lists of a few pages; one that gets long is a
+ * `LongTable`. Figures stand at the right, under each other.
+ */
 export function Table({
   label,
   children,
@@ -43,6 +46,8 @@ export function Head({
   return (
     <th
       scope="col"
+      // biome-ignore lint/a11y/noRedundantRoles: as in long-table.tsx
+      role="columnheader"
       {...rest}
       className={`sticky top-12 z-10 h-9 border-b border-line bg-surface px-3 text-sm font-medium whitespace-nowrap text-muted first:pl-4 lg:top-0 last:pr-4 ${isNumber ? 'text-right' : 'text-left'} ${from ? shownFrom[from] : ''} ${className}`}
     />
@@ -57,6 +62,8 @@ export function Cell({
 }: CellProps & ComponentProps<'td'>) {
   return (
     <td
+      // biome-ignore lint/a11y/noRedundantRoles: as in long-table.tsx
+      role="cell"
       {...rest}
       className={`h-11 border-b border-line px-3 py-1.5 first:pl-4 last:pr-4 group-last:border-b-0 ${isNumber ? 'text-right' : ''} ${from ? shownFrom[from] : ''} ${className}`}
     />
@@ -75,6 +82,8 @@ export function Row({
 }: ComponentProps<'tr'> & { leads?: boolean }) {
   return (
     <tr
+      // biome-ignore lint/a11y/noRedundantRoles: as in long-table.tsx
+      role="row"
       {...rest}
       {...(leads && { onClick: followRow })}
       className={`group hover:bg-hover ${leads ? 'cursor-pointer' : ''} ${className}`}

@@ -5,13 +5,26 @@ import { useProjectId } from '../api/projects.ts'
 import { Chip } from '../design/chip.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Checkbox } from '../design/field.tsx'
+import { LongTable } from '../design/long-table.tsx'
 import { ExternalId, isVisible, nameOf, shownId } from '../design/name.tsx'
 import { count } from '../design/number.ts'
-import { Cell, Head, None, Row, Table } from '../design/table.tsx'
+import { Cell, Head, None, Row } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
 
 /** Sessions are counted up to here; more are "1,000+". */
 const countedMaximum = 1_000
+
+const columns = {
+  choice: 'flex-none pr-0!',
+  person: 'flex-23',
+  email: 'flex-24',
+  externalId: 'flex-23',
+  sessions: 'w-21 flex-none',
+  lastSeen: 'w-26 flex-none',
+  created: 'w-38 flex-none',
+  // Where it is narrow, only a state that matters is shown, and takes what it needs.
+  state: 'flex-none sm:w-36',
+}
 
 export function PersonTable({
   persons,
@@ -38,11 +51,14 @@ export function PersonTable({
     [onChoose],
   )
   return (
-    <Table label="Persons">
-      <thead>
-        <tr>
+    <LongTable
+      label="Persons"
+      rows={persons}
+      idOf={({ id }) => id}
+      head={
+        <>
           {isChoosing && (
-            <Head className="w-8 pr-0!">
+            <Head className={columns.choice}>
               <Checkbox
                 aria-label="Choose all persons of the list"
                 checked={all}
@@ -53,46 +69,38 @@ export function PersonTable({
               />
             </Head>
           )}
-          <Head>Person</Head>
-          <Head from="lg">E-mail</Head>
-          <Head from="md">externalId</Head>
-          <Head isNumber from="sm">
+          <Head className={columns.person}>Person</Head>
+          <Head from="lg" className={columns.email}>
+            E-mail
+          </Head>
+          <Head from="md" className={columns.externalId}>
+            externalId
+          </Head>
+          <Head isNumber from="sm" className={columns.sessions}>
             Sessions
           </Head>
-          <Head from="xl">Last seen</Head>
-          <Head from="lg">Created</Head>
-          <Head>State</Head>
-        </tr>
-      </thead>
-      {partsOf(persons).map((part, index, parts) => (
-        <tbody
-          // biome-ignore lint/suspicious/noArrayIndexKey: the parts are their places
-          key={index}
-          className={index < parts.length - 1 ? 'isolate [&>tr>td]:border-b!' : 'isolate'}
-        >
-          {part.map((person) => (
-            <PersonRow
-              key={person.id}
-              person={person}
-              choosing={isChoosing ? choose : undefined}
-              isChosen={chosen.has(person.id) && person.state !== 'deleting'}
-            />
-          ))}
-        </tbody>
-      ))}
-    </Table>
+          <Head from="xl" className={columns.lastSeen}>
+            Last seen
+          </Head>
+          <Head from="xl" className={columns.created}>
+            Created
+          </Head>
+          <Head from="sm" className={columns.state}>
+            State
+          </Head>
+        </>
+      }
+    >
+      {(person) => (
+        <PersonRow
+          key={person.id}
+          person={person}
+          choosing={isChoosing ? choose : undefined}
+          isChosen={chosen.has(person.id) && person.state !== 'deleting'}
+        />
+      )}
+    </LongTable>
   )
-}
-
-/**
- * A long list in parts, each of which the browser paints by itself: what changes in one of them, as
- * the row under the pointer, leaves the others alone while scrolling. A short one is a single part,
- * so that its rows never move from one part to the next.
- */
-function partsOf(persons: PersonSummary[]): PersonSummary[][] {
-  const size = persons.length > 200 ? 50 : 200
-  const count = Math.max(1, Math.ceil(persons.length / size))
-  return Array.from({ length: count }, (_, part) => persons.slice(part * size, (part + 1) * size))
 }
 
 const PersonRow = memo(function PersonRow({
@@ -109,7 +117,7 @@ const PersonRow = memo(function PersonRow({
   return (
     <Row leads className={isChosen ? 'bg-accent-soft/60' : ''}>
       {choosing && (
-        <Cell className="pr-0!">
+        <Cell className={columns.choice}>
           <Checkbox
             aria-label={`Choose ${shown}`}
             checked={isChosen}
@@ -118,7 +126,7 @@ const PersonRow = memo(function PersonRow({
           />
         </Cell>
       )}
-      <Cell className="w-[60%] max-w-0 sm:w-[34%] md:w-[24%]">
+      <Cell className={columns.person}>
         <Link
           data-row
           to="/projects/$projectId/persons/$personId"
@@ -133,10 +141,10 @@ const PersonRow = memo(function PersonRow({
           </span>
         )}
       </Cell>
-      <Cell from="lg" className="w-[25%] max-w-0 cut">
+      <Cell from="lg" className={`cut ${columns.email}`}>
         {isVisible(person.email) ? <bdi>{person.email}</bdi> : <None />}
       </Cell>
-      <Cell from="md" className="w-[20%] max-w-0">
+      <Cell from="md" className={columns.externalId}>
         <span className="flex items-center gap-1">
           <ExternalId id={person.externalId} className="cut whitespace-pre" />
           <CopyButton
@@ -146,20 +154,20 @@ const PersonRow = memo(function PersonRow({
           />
         </span>
       </Cell>
-      <Cell isNumber from="sm">
+      <Cell isNumber from="sm" className={columns.sessions}>
         {person.sessions === 0 ? (
           <None />
         ) : (
           `${count(person.sessions)}${person.sessions >= countedMaximum ? '+' : ''}`
         )}
       </Cell>
-      <Cell from="xl">
+      <Cell from="xl" className={columns.lastSeen}>
         {person.lastSeenAt ? <Time at={person.lastSeenAt} as="ago" /> : <None />}
       </Cell>
-      <Cell from="lg" className="text-muted">
+      <Cell from="xl" className={`text-muted ${columns.created}`}>
         <Time at={person.createdAt} />
       </Cell>
-      <Cell className="w-0">
+      <Cell from={person.state === 'present' ? 'sm' : undefined} className={columns.state}>
         <StateChip state={person.state} />
       </Cell>
     </Row>

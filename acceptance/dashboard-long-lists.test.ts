@@ -1,0 +1,112 @@
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { type Lethe, test } from './lethe.ts'
+
+const count = 2_000
+
+/** Every page of them open. */
+const address = '/projects/1/persons?pages=40'
+
+test('of 2,000 persons those far from the window are in the page, and not drawn', async ({
+  lethe,
+  owner,
+}) => {
+  await createPersons(lethe)
+  await owner.goto(address)
+  await untilAllAreThere(owner)
+  const drawn = () => owner.evaluate(`${rows}.filter(${isDrawn}).length`)
+  await expect.poll(drawn).toBeGreaterThan(10)
+  expect(await drawn()).toBeLessThan(count / 4)
+  expect(await owner.evaluate(`${isDrawn}(${rows}.at(-1))`)).toBe(false)
+  // Who has the page read out is told which of how many rows it is, whichever are drawn.
+  expect(await owner.getByRole('table').getAttribute('aria-rowcount')).toBe('2001')
+  expect(
+    await owner.evaluate(`${rows}.every((row, at) => row.ariaRowIndex === String(at + 2))`),
+  ).toBe(true)
+  // The browser's own search finds what is not drawn.
+  expect(await owner.evaluate(`find('Person 0003')`)).toBe(true)
+  const found = `${rows}.find((row) => row.textContent.includes('Person 0003'))`
+  await expect.poll(() => owner.evaluate(`${isDrawn}(${found})`)).toBe(true)
+})
+
+test('the columns stand beneath their heads and stay there, however far one scrolls', async ({
+  owner,
+}) => {
+  await owner.goto(address)
+  await untilAllAreThere(owner)
+  const edges = (row: string) =>
+    owner.evaluate(
+      `Array.from(${row}.cells, (cell) => Math.round(cell.getBoundingClientRect().left))`,
+    )
+  const ofHead = await edges(`document.querySelector('thead tr')`)
+  for (const place of [0, 999, -1]) {
+    await owner.evaluate(`${rows}.at(${place}).scrollIntoView({ block: 'center' })`)
+    expect(await edges(`${rows}.at(${place})`)).toEqual(ofHead)
+  }
+  const head = `document.querySelector('thead').getBoundingClientRect().top`
+  expect(Math.round((await owner.evaluate(head)) as number)).toBe(0)
+})
+
+test('a choice and the focus outlast scrolling to the other end', async ({ owner }) => {
+  await owner.goto(address)
+  await untilAllAreThere(owner)
+  await owner.getByLabel('Choose Person 1998').check()
+  await owner.evaluate(`scrollTo(0, document.documentElement.scrollHeight)`)
+  await expect.poll(() => owner.evaluate(`${isDrawn}(${rows}.at(-1))`)).toBe(true)
+  await owner.getByLabel('Choose Person 0001').check()
+  await owner.getByText('2 persons chosen').waitFor()
+  await owner.evaluate(`scrollTo(0, 0)`)
+  await expect.poll(() => owner.evaluate(`${isDrawn}(${rows}.at(0))`)).toBe(true)
+  expect(await owner.evaluate('document.activeElement.ariaLabel')).toBe('Choose Person 0001')
+  expect(await owner.getByLabel('Choose Person 1998').isChecked()).toBe(true)
+  await owner.getByRole('button', { name: 'Choose nobody' }).click()
+})
+
+test.for([
+  ['wide', 1440],
+  ['narrow', 320],
+] as const)('back and reload end at the same row, in a %s window', async ([, width], { owner }) => {
+  await owner.setViewportSize({ width, height: 900 })
+  await owner.goto(address)
+  await untilAllAreThere(owner)
+  const link = owner.getByRole('link', { name: 'Person 0700' })
+  await link.scrollIntoViewIfNeeded()
+  const top = () => link.evaluate((row) => Math.round((row as Box).getBoundingClientRect().top))
+  const before = await top()
+  await link.click()
+  await owner.getByRole('heading', { name: 'Person 0700' }).waitFor()
+  await owner.goBack()
+  await expect.poll(top).toBe(before)
+  await owner.reload()
+  await untilAllAreThere(owner)
+  await expect.poll(top).toBe(before)
+  await owner.setViewportSize({ width: 1440, height: 900 })
+})
+
+interface Box {
+  getBoundingClientRect(): { left: number; top: number }
+}
+
+const rows = `Array.from(document.querySelectorAll('tbody tr'))`
+
+const isDrawn = `((row) => row.checkVisibility({ contentVisibilityAuto: true }))`
+
+async function untilAllAreThere(page: Page): Promise<void> {
+  const there = () => page.evaluate(`${rows}.length`)
+  await expect.poll(there, { timeout: 30_000 }).toBe(count)
+}
+
+async function createPersons(lethe: Lethe): Promise<void> {
+  const create = async (number: number) => {
+    const name = `Person ${String(number).padStart(4, '0')}`
+    const { status } = await lethe.api('POST', '/v1/persons', {
+      externalId: `p-${number}`,
+      properties: { name },
+    })
+    expect(status).toBe(201)
+  }
+  const together = 20
+  for (let first = 0; first < count; first += together) {
+    await Promise.all(Array.from({ length: together }, (_, place) => create(first + place)))
+  }
+}
