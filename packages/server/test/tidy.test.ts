@@ -80,6 +80,15 @@ describe('imports point one way', () => {
       expect(importsOf(file), file).not.toContain('pg')
     }
   })
+
+  test('the library of the sign-in is loaded when it is needed, and not with the service', () => {
+    const holder = 'packages/server/src/members/better-auth.ts'
+    const loading =
+      /^import (?!type\b)[^'"]*['"](?:better-auth|kysely|\.{1,2}\/(?:\w+\/)*better-auth\.ts)/m
+    expect(loading.test(read(holder))).toBe(true)
+    const files = [...server, ...command].filter((one) => one !== holder)
+    for (const file of files) expect(loading.test(read(file)), file).toBe(false)
+  })
 })
 
 test('only the command reads the environment or ends the process', () => {
