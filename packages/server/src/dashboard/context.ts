@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Cursors } from '../cursor.ts'
 import type { Log } from '../log.ts'
-import type { SignIn } from '../members/better-auth.ts'
+import type { SignIn } from '../members/open-sign-in.ts'
 import type { Recordings } from '../recordings/upload.ts'
 import type { Db } from '../sql.ts'
 
