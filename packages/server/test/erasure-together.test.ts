@@ -5,8 +5,8 @@ import { reapLostAttempts } from '../src/erasure/attempts.ts'
 import {
   browsersOfSmall,
   type ClaimedJobs,
-  chunksOfSmall,
   claimJobs,
+  rowsOfSmall,
   togetherMaximum,
 } from '../src/erasure/claim.ts'
 import { findReceipt, hashOfReceipt } from '../src/erasure/receipts.ts'
@@ -67,10 +67,10 @@ describe('what is claimed together', () => {
       await requested(erasure, project.id, 'ada'),
       await requested(erasure, project.id, 'grace', { browsers: 0 }),
       await requested(erasure, project.id, 'most browsers', { browsers: browsersOfSmall }),
-      await requested(erasure, project.id, 'most chunks', {
+      await requested(erasure, project.id, 'most rows', {
         browsers: 1,
         sessions: 1,
-        chunks: chunksOfSmall,
+        chunks: rowsOfSmall - 1,
       }),
     ]
     const elsewhere = await requested(erasure, other.id, 'ada')
@@ -87,31 +87,21 @@ describe('what is claimed together', () => {
     expect(await claim(db)).toEqual([])
   })
 
-  test('is nobody with much recorded, whether first or later, and nobody with an upload under way', async ({
-    erasure,
-    project,
-    db,
-  }) => {
+  test('is nobody with much recorded, whether first or later', async ({ erasure, project, db }) => {
     const size = { browsers: 1, sessions: 1, chunks: 1 }
     const first = await requested(erasure, project.id, 'many browsers', {
       ...size,
       browsers: browsersOfSmall + 1,
     })
     const ada = await requested(erasure, project.id, 'ada', size)
-    const chunks = await requested(erasure, project.id, 'many chunks', {
+    const rows = await requested(erasure, project.id, 'many rows', {
       ...size,
-      chunks: chunksOfSmall + 1,
+      chunks: rowsOfSmall,
     })
-    const uploading = await record(erasure, project.id, 'uploading', size)
-    const [browserId, sessionId] = [uploading.browserIds[0]!, uploading.sessionIds[0]!]
-    const place = { projectId: project.id, browserId, sessionId, tab: 't', number: 9 }
-    await intendChunk(db.sql, place, `${sessionPrefix(project.id, browserId, sessionId)}late`)
-    const { id: uploadingId } = await requestErasure(erasure, project.id, 'uploading')
     const grace = await requested(erasure, project.id, 'grace', size)
     expect(idsOf(await claim(db))).toEqual([first.jobId])
     expect(idsOf(await claim(db))).toEqual(jobIdsOf(ada, grace))
-    expect(idsOf(await claim(db))).toEqual([chunks.jobId])
-    expect(idsOf(await claim(db))).toEqual([uploadingId])
+    expect(idsOf(await claim(db))).toEqual([rows.jobId])
   })
 
   test('are first attempts: what brings its worker down does so alone the next time', async ({
@@ -271,6 +261,29 @@ describe('where one of them cannot be erased', () => {
     for (const one of persons.filter((one) => one !== alan)) {
       expect(await remains(erasure, project.id, one)).toEqual(nothing)
     }
+  })
+
+  test('yet, as it has an upload under way, nobody waits for it', async ({
+    erasure,
+    project,
+    db,
+    address,
+  }) => {
+    const clock = await openClock(address)
+    const size = { browsers: 1, sessions: 1, chunks: 1 }
+    const ada = await requested(erasure, project.id, 'ada', size)
+    const recorded = await record(erasure, project.id, 'uploading', size)
+    const [browserId, sessionId] = [recorded.browserIds[0]!, recorded.sessionIds[0]!]
+    const place = { projectId: project.id, browserId, sessionId, tab: 't', number: 9 }
+    await intendChunk(db.sql, place, `${sessionPrefix(project.id, browserId, sessionId)}late`)
+    const { id } = await requestErasure(erasure, project.id, 'uploading')
+    expect(await runNextAttempt(erasure.options, togetherMaximum)).toBe('handed_back')
+    const jobs = [await claim(db), await claim(db)]
+    expect(jobs.flatMap(idsOf).sort()).toEqual([ada.jobId, id].sort())
+    const forAda = jobs.find(([job]) => job.id === ada.jobId)!
+    expect(await runAttempts(erasure.options, forAda, performance.now())).toBe('completed')
+    expect(await findDeletionJob(db.sql, project.id, id)).toMatchObject({ status: 'running' })
+    await clock.close()
   })
 
   test('as its lease was lost, nobody is touched by it, and the others are completed', async ({

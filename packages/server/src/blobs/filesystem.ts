@@ -224,27 +224,30 @@ async function realPlace(root: string, segments: string[]): Promise<string> {
 }
 
 /** The deepest directory there is on the way from the root to these segments. */
-async function nearestPlace(root: string, segments: string[]): Promise<string> {
-  for (let depth = segments.length; ; depth--) {
-    try {
-      return await realPlace(root, segments.slice(0, depth))
-    } catch (error) {
-      // A dangling link is reported as missing too; what is really missing has no entry at all.
-      if (codeOf(error) !== 'ENOENT' || depth === 0) throw error
-      if (await lstat(join(root, ...segments.slice(0, depth))).catch(unlessMissing)) {
-        await assertDirectory(join(root, ...segments.slice(0, depth)))
-      }
-    }
-  }
+function nearestPlace(root: string, segments: string[]): Promise<string> {
+  return nearest(join(root, ...segments), root, segments)
 }
+
+const nearest = sharing(async (place, root: string, segments: string[]): Promise<string> => {
+  if (segments.length === 0) return realPlace(root, segments)
+  // What is above has been looked at by many; one look at the place itself is left.
+  const above = await nearestPlace(root, segments.slice(0, -1))
+  if (above !== join(place, '..')) return above
+  const stats = await lstat(place).catch(unlessMissing)
+  if (!stats) return above
+  if (stats.isSymbolicLink()) throw symbolicLink()
+  if (!stats.isDirectory()) throw notADirectory()
+  return place
+})
 
 async function assertDirectory(path: string): Promise<void> {
   const stats = await lstat(path).catch(unlessMissing)
   if (stats?.isSymbolicLink()) throw symbolicLink()
-  if (stats && !stats.isDirectory()) {
-    throw new BlobFault('failed', 'A file stands where a directory of the blob store should be.')
-  }
+  if (stats && !stats.isDirectory()) throw notADirectory()
 }
+
+const notADirectory = () =>
+  new BlobFault('failed', 'A file stands where a directory of the blob store should be.')
 
 const symbolicLink = () =>
   new BlobFault('symbolic_link', 'A symbolic link stands inside the folder of the blobs.')

@@ -1,12 +1,15 @@
 /**
  * Work that many ask for with the same key: whoever asks while it is under way shares the next time
  * with all others who do, so that what is answered was found out, or done, after it was asked for.
+ * What comes after the key follows from it.
  */
-export function sharing<T>(work: (key: string) => Promise<T>): (key: string) => Promise<T> {
+export function sharing<T, Rest extends unknown[]>(
+  work: (key: string, ...rest: Rest) => Promise<T>,
+): (key: string, ...rest: Rest) => Promise<T> {
   const all = new Map<string, { running: Promise<T>; next?: Promise<T> }>()
 
-  function begin(key: string): Promise<T> {
-    const one: { running: Promise<T>; next?: Promise<T> } = { running: work(key) }
+  function begin(key: string, ...rest: Rest): Promise<T> {
+    const one: { running: Promise<T>; next?: Promise<T> } = { running: work(key, ...rest) }
     all.set(key, one)
     const forget = () => {
       if (!one.next) all.delete(key)
@@ -15,10 +18,10 @@ export function sharing<T>(work: (key: string) => Promise<T>): (key: string) => 
     return one.running
   }
 
-  return (key) => {
+  return (key, ...rest) => {
     const known = all.get(key)
-    if (!known) return begin(key)
-    const again = () => begin(key)
+    if (!known) return begin(key, ...rest)
+    const again = () => begin(key, ...rest)
     known.next ??= known.running.then(again, again)
     return known.next
   }

@@ -8,9 +8,9 @@ export const leaseSeconds = 30
 /** Jobs that are worked on together at most. */
 export const togetherMaximum = 32
 
-/** A person with more than this, or with an upload that is not stored, is worked on alone. */
+/** A person with more browsers, or more sessions and chunks, is worked on alone. */
 export const browsersOfSmall = 15
-export const chunksOfSmall = 300
+export const rowsOfSmall = 300
 
 /** A job in the hands of one worker, as long as it holds the lease of this token. */
 export interface ClaimedJob {
@@ -80,15 +80,14 @@ const isSmall = fragment`(
      where l.project_id = due.project_id and l.person_id = due.person_id
      limit ${raw(String(browsersOfSmall + 1))}
    ) l) <= ${raw(String(browsersOfSmall))}
-  and (select count(*) <= ${raw(String(chunksOfSmall))} and coalesce(bool_and(c.state = 'stored'), true)
+  and (select coalesce(sum(1 + s.chunks), 0)
    from (
-     select c.state
+     select s.chunks
      from person_browsers l
      join sessions s on s.project_id = l.project_id and s.browser_id = l.browser_id
-     join chunks c on c.project_id = s.project_id and c.session_id = s.id
      where l.project_id = due.project_id and l.person_id = due.person_id
-     limit ${raw(String(chunksOfSmall + 1))}
-   ) c)
+     limit ${raw(String(rowsOfSmall + 1))}
+   ) s) <= ${raw(String(rowsOfSmall))}
 )`
 
 /**
