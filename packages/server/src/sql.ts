@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import { Sql as Fragment, join, raw } from 'sql-template-tag'
 
@@ -206,16 +207,18 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Pro
 }
 
 /** A connection that is made when first needed, and anew after it broke. */
-function pipelined(config: pg.ClientConfig) {
-  let connection: Promise<pg.Client> | undefined
+function pipelined({ query_timeout: patience = 0, ...config }: pg.ClientConfig) {
+  let connection: Promise<Ask> | undefined
   /** The same, connected, so that a statement need not wait for a promise to say so. */
-  let ready: pg.Client | undefined
+  let ready: Ask | undefined
+  let end = () => Promise.resolve()
 
-  function connect(): Promise<pg.Client> {
+  function connect(): Promise<Ask> {
     const client = new pg.Client({ ...config, pipeline: true })
     const connecting = client.connect().then(() => {
-      if (connection === connecting) ready = client
-      return client
+      const ask = askOver(client, patience)
+      if (connection === connecting) ready = ask
+      return ask
     })
     const forget = () => {
       if (connection === connecting) connection = ready = undefined
@@ -223,20 +226,51 @@ function pipelined(config: pg.ClientConfig) {
     client.on('error', forget)
     client.on('end', forget)
     connecting.catch(forget)
+    end = () => client.end()
     return connecting
   }
 
   return {
     query(query: NamedQuery): Promise<{ rows: unknown[] }> {
-      if (ready) return ready.query(query)
+      if (ready) return ready(query)
       connection ??= connect()
-      return reached(connection).then((client) => client.query(query))
+      return reached(connection).then((ask) => ask(query))
     },
     async end() {
-      await connection?.then((client) => client.end()).catch(() => {})
+      await connection?.then(end).catch(() => {})
     },
   }
 }
+
+type Ask = (query: NamedQuery) => Promise<{ rows: unknown[] }>
+
+/**
+ * Answers come in the order of the statements. So it is the connection that is watched, which costs
+ * less than a timer for each: one that has not answered anything for `patience` ms answers nobody.
+ */
+function askOver(client: pg.Client, patience: number): Ask {
+  let waiting = 0
+  let heardAt = 0
+  const watch = setInterval(() => {
+    if (waiting === 0 || performance.now() - heardAt < patience)
+      return // There is no other way to let go of what was sent: a graceful end waits for the answers.
+    ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
+  }, watchMilliseconds).unref()
+  client.on('end', () => clearInterval(watch))
+  return (query) =>
+    new Promise((resolve, reject) => {
+      if (waiting === 0) heardAt = performance.now()
+      waiting++
+      void client.query(query, (error: Error | null, result) => {
+        waiting--
+        heardAt = performance.now()
+        if (error) reject(error)
+        else resolve(result)
+      })
+    })
+}
+
+const watchMilliseconds = 1_000
 
 const timestamptz = 1184
 const varchar = 1043

@@ -9,6 +9,8 @@ export interface CuttingProxy {
   cutCommit(n: number): void
   /** Whether a COMMIT was cut since then. */
   readonly hasCut: boolean
+  /** From now on no answer comes through, and nobody is told: as where a machine is gone. */
+  swallow(isSwallowing: boolean): void
   /** Ends all connections, as a network that breaks does. */
   cutAll(): void
   close(): Promise<void>
@@ -21,6 +23,7 @@ const commitMessage = Buffer.from('Q\0\0\0\x0bcommit\0', 'latin1')
 export async function startCuttingProxy(database: DbAddress): Promise<CuttingProxy> {
   let countdown = 0
   let hasCut = false
+  let isSwallowing = false
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
     const upstream = database.host.startsWith('/')
@@ -49,7 +52,7 @@ export async function startCuttingProxy(database: DbAddress): Promise<CuttingPro
     upstream.on('data', (bytes) => {
       // The answer is here, so the commit has taken place; it goes no further.
       if (isCut) end()
-      else client.write(bytes)
+      else if (!isSwallowing) client.write(bytes)
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -62,6 +65,9 @@ export async function startCuttingProxy(database: DbAddress): Promise<CuttingPro
     },
     get hasCut() {
       return hasCut
+    },
+    swallow(swallowing) {
+      isSwallowing = swallowing
     },
     cutAll() {
       for (const socket of sockets) socket.destroy()
