@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import {
   acceptInvitation,
   changePassword,
@@ -30,6 +30,7 @@ import { signInOptions } from '../src/members/better-auth.ts'
 import { makeSetUpLink } from '../src/members/links.ts'
 import { readInstanceSecrets } from '../src/members/secret.ts'
 import { type Db, openPool } from '../src/sql.ts'
+import { codeOf, wrongCodeOf } from './authenticator.ts'
 import { password, refusalOf, startDashboard, test, type Visitor } from './dashboard-fixtures.ts'
 import { shiftClock } from './recordings-fixtures.ts'
 
@@ -594,22 +595,3 @@ describe('the secret of the installation', () => {
     )
   })
 })
-
-/** The code that an authenticator shows at this moment (RFC 6238). */
-function codeOf(base32: string): string {
-  const bits = [...base32.replaceAll('=', '')]
-    .map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter))
-    .map((number) => number.toString(2).padStart(5, '0'))
-    .join('')
-  const bytes = bits.match(/.{8}/g)!.map((byte) => Number.parseInt(byte, 2))
-  const counter = Buffer.alloc(8)
-  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)))
-  const mac = createHmac('sha1', Buffer.from(bytes)).update(counter).digest()
-  const offset = mac.at(-1)! & 15
-  return String((mac.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, '0')
-}
-
-/** A code that is not the one of this moment, nor of those right before and after it. */
-function wrongCodeOf(base32: string): string {
-  return String((Number(codeOf(base32)) + 500_000) % 1_000_000).padStart(6, '0')
-}

@@ -103,7 +103,6 @@ function CodeForm({ onBack }: { onBack: () => void }) {
         <TextField
           label="Code"
           autoComplete="one-time-code"
-          inputMode="numeric"
           required
           value={code}
           onChange={(event) => setCode(event.target.value)}
