@@ -68,7 +68,16 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
   const [masking, setMasking] = useState(project.masking)
   const [percent, setPercent] = useState(String(Number((project.sampleRate * 100).toFixed(2))))
   const [days, setDays] = useState(String(project.retentionDays))
-  const saving = useAction(updateProject, () => say('The settings were saved'))
+  const [isAsking, setIsAsking] = useState(false)
+  const saving = useAction(updateProject, () => {
+    setIsAsking(false)
+    say('The settings were saved')
+  })
+  const save = () =>
+    saving.mutate({
+      params: { projectId: project.id },
+      body: { name, masking, sampleRate: Number(percent) / 100, retentionDays: Number(days) },
+    })
   return (
     <Panel
       title="Project and recording"
@@ -77,15 +86,9 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          saving.mutate({
-            params: { projectId: project.id },
-            body: {
-              name,
-              masking,
-              sampleRate: Number(percent) / 100,
-              retentionDays: Number(days),
-            },
-          })
+          // What is deleted by that comes back by nothing.
+          if (Number(days) < project.retentionDays) setIsAsking(true)
+          else save()
         }}
         className="grid gap-5 border-t border-line px-4 py-5 *:max-w-xl"
       >
@@ -98,20 +101,7 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
           readOnly={!mayWrite}
           autoComplete="off"
         />
-        <fieldset className="grid gap-2" disabled={!mayWrite}>
-          <legend className="mb-1.5 text-sm font-medium">Masking</legend>
-          {maskings.map((one) => (
-            <RadioCard
-              key={one.value}
-              name="masking"
-              title={one.title}
-              checked={masking === one.value}
-              onChange={() => setMasking(one.value)}
-            >
-              {one.text}
-            </RadioCard>
-          ))}
-        </fieldset>
+        <MaskingField masking={masking} setMasking={setMasking} isOff={!mayWrite} />
         <TextField
           label="Recorded sessions, in percent"
           hint="Which ones is left to chance; 100 records all of them."
@@ -149,7 +139,49 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
           Save
         </Button>
       </form>
+      <Dialog isOpen={isAsking} onClose={() => setIsAsking(false)} title="Delete older recordings?">
+        <p className="text-pretty">
+          Recordings older than {days} {days === '1' ? 'day' : 'days'} are deleted within the hour,
+          and cannot be brought back. Until now they were kept for {project.retentionDays}.
+        </p>
+        <ErrorLine error={saving.error} />
+        <DialogActions>
+          <Button onClick={() => setIsAsking(false)}>Cancel</Button>
+          <Button look="danger" isBusy={saving.isPending} onClick={save}>
+            Save and delete
+          </Button>
+        </DialogActions>
+      </Dialog>
     </Panel>
+  )
+}
+
+type Masking = DashboardProject['masking']
+
+function MaskingField({
+  masking,
+  setMasking,
+  isOff,
+}: {
+  masking: Masking
+  setMasking: (masking: Masking) => void
+  isOff: boolean
+}) {
+  return (
+    <fieldset className="grid gap-2" disabled={isOff}>
+      <legend className="mb-1.5 text-sm font-medium">Masking</legend>
+      {maskings.map((one) => (
+        <RadioCard
+          key={one.value}
+          name="masking"
+          title={one.title}
+          checked={masking === one.value}
+          onChange={() => setMasking(one.value)}
+        >
+          {one.text}
+        </RadioCard>
+      ))}
+    </fieldset>
   )
 }
 
