@@ -14,6 +14,7 @@ import { BlobFault, type Blobs, browserPrefix } from '../src/blobs/blobs.ts'
 import { openBucket } from '../src/blobs/s3.ts'
 import { open } from '../src/blobs/sealing.ts'
 import { runNextAttempt } from '../src/erasure/attempt.ts'
+import { togetherMaximum } from '../src/erasure/claim.ts'
 import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/store.ts'
 import { readBrowserKey } from '../src/recordings/browser-keys.ts'
 import { storeChunk } from '../src/recordings/upload.ts'
@@ -164,6 +165,7 @@ const isBulkDelete = ({ method, url }: Passing) => method === 'POST' && /[?&]del
 onS3Server('swift', 'erasures over S3', (server) => versionedBucket(server))
 onS3Server('radosgw', 'erasures over S3', (server) => {
   versionedBucket(server)
+  personsTogether(server)
   faultyBucket(server)
   lateWriter(server)
 })
@@ -203,6 +205,30 @@ function versionedBucket(server: () => S3Server) {
     expect(await stage.unchanged()).toBe(before)
     const details = await findDeletionJobDetails(db.sql, project.id, jobId)
     expect(details!.removed).toMatchObject({ browsers: 2, sessions: 2, chunks: 4 })
+  })
+}
+
+function personsTogether(server: () => S3Server) {
+  test('of persons that are erased together a versioned bucket keeps nothing of any, and all of others', async ({
+    erasure: onFolder,
+    project,
+    db,
+  }) => {
+    const stage = await onBucket(server(), onFolder, project, { versioned: true })
+    const { erasure, bucket, ada } = stage
+    const persons = [ada]
+    for (let n = 0; n < 11; n++) {
+      persons.push(await record(erasure, project.id, `p${n}`, { browsers: 2, sessions: 1 }))
+      await requestErasure(erasure, project.id, `p${n}`)
+    }
+    const before = await stage.unchanged()
+    expect(await runNextAttempt(erasure.options, togetherMaximum)).toBe('completed')
+    expect(await db.sql`select from deletion_jobs where status <> 'completed'`).toEqual([])
+    for (const one of persons) {
+      expect(await leftOf(bucket, one)).toEqual([])
+      expect(await remains(erasure, project.id, one)).toEqual(nothing)
+    }
+    expect(await stage.unchanged()).toBe(before)
   })
 }
 
