@@ -54,6 +54,7 @@ export function holdLease(
   const { signal } = controller
   let unnoted = new Map<string, { blobs: number; bytes: number }>()
   const addUnnoted = (jobId: string, { blobs = 0, bytes = 0 }: Partial<Removed>) => {
+    if (blobs === 0 && bytes === 0) return
     const before = unnoted.get(jobId)
     unnoted.set(jobId, {
       blobs: (before?.blobs ?? 0) + blobs,
