@@ -9,8 +9,6 @@ alter table deletion_jobs
   add column removed_blobs    bigint not null default 0,
   add column removed_bytes    bigint not null default 0,
   add column removed_browsers bigint not null default 0,
-  -- An attempt at it together with others failed: from then on it is worked on alone.
-  add column is_alone boolean not null default false,
   -- A job leads to its person exactly while it is open. (This says all that the two checks did.)
   drop constraint deletion_jobs_check4,
   drop constraint deletion_jobs_check5,

@@ -53,7 +53,8 @@ export interface Step {
 
 /*
  * The erasure of a person, or of several together, in order. The DELETE has retired the person's
- * browsers, so what they recorded is a closed set. Six rules make every attempt safe, whatever died before it:
+ * browsers, so what they recorded is a closed set. Six rules make every attempt safe, whatever died
+ * before it:
  *
  *   1. Every attempt runs the whole list. A step that is done finds nothing to do.
  *   2. What leads to data outlives the data: keys go before blobs, blobs before rows, sessions
