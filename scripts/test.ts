@@ -7,13 +7,38 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { startInstalledPostgres } from './installed-postgres.ts'
 
 const root = join(import.meta.dirname, '..')
 const patterns = process.argv.slice(2)
 const isCi = process.env.CI === 'true'
 const total = { passed: 0, failed: 0, skipped: 0 }
+/** What failed, told once more at the end: of a long run often only the end is kept. */
+const failures: string[] = []
+
+/** The part of vitest's JSON report that is read here. */
+type Report = {
+  numPassedTests: number
+  numFailedTests: number
+  numPendingTests: number
+  numTodoTests: number
+  testResults: {
+    name: string
+    status: string
+    message: string
+    assertionResults: { fullName: string; status: string; failureMessages: string[] }[]
+  }[]
+}
+
+function failuresOf(report: Report): string[] {
+  return report.testResults.flatMap((file) => {
+    const path = relative(root, file.name)
+    const failed = file.assertionResults.filter(({ status }) => status === 'failed')
+    if (failed.length === 0 && file.status === 'failed') return [`${path}\n${file.message}`]
+    return failed.map((test) => `${path} > ${test.fullName}\n${test.failureMessages.join('\n')}`)
+  })
+}
 
 function run(command: string, words: string[], environment: Record<string, string> = {}): boolean {
   const { status } = spawnSync(command, words, {
@@ -30,6 +55,7 @@ function check(title: string, command: string, ...words: string[]): void {
   if (run(command, words)) total.passed++
   else {
     total.failed++
+    failures.push(title)
     console.log(`✗ ${title} failed`)
   }
 }
@@ -43,13 +69,16 @@ function tests(title: string, words: string[], environment: Record<string, strin
     ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...words],
     environment,
   )
-  const counts = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined
+  const counts: Report | undefined = existsSync(report)
+    ? JSON.parse(readFileSync(report, 'utf8'))
+    : undefined
   rmSync(folder, { recursive: true, force: true })
   total.passed += counts?.numPassedTests ?? 0
   total.skipped += (counts?.numPendingTests ?? 0) + (counts?.numTodoTests ?? 0)
   const failed = counts?.numFailedTests ?? 0
   // A run that broke outside of any test, or found none, is a failure too.
   total.failed += isDone ? failed : Math.max(1, failed)
+  if (!isDone) failures.push(title, ...(counts ? failuresOf(counts) : []))
 }
 
 function onInstalledPostgres(): void {
@@ -83,6 +112,7 @@ if (patterns.length > 0) {
   onInstalledPostgres()
 }
 
+for (const failure of failures) console.log(`\n✗ ${failure}`)
 const { passed, failed, skipped } = total
 if (skipped > 0) {
   console.log(`\n${skipped} SKIPPED: what they need is not on this machine (see above).`)
