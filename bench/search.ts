@@ -239,7 +239,7 @@ let created = Date.now()
 
 /** Creates persons from 32 clients for some seconds; answers how many a second. */
 async function creates(db: Db, project: number): Promise<number> {
-  const write = personWriter(db.sql)
+  const write = personWriter(db)
   let count = 0
   const took = await secondsOf(async () => {
     const end = performance.now() + seconds * 1_000

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
@@ -10,6 +10,7 @@ import Fastify, {
   type FastifyRequest,
 } from 'fastify'
 import { ApiError } from './api-error.ts'
+import { readBodyBytes } from './body-bytes.ts'
 import { type Cursors, cursorsSignedWith } from './cursor.ts'
 import type { DashboardOptions } from './dashboard/context.ts'
 import { dashboardRoutes } from './dashboard/mount.ts'
@@ -84,8 +85,11 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(
     'application/json',
-    { parseAs: 'buffer' },
-    async (request: FastifyRequest, body: Buffer) => readJsonBody(request, body),
+    (request: FastifyRequest, payload: IncomingMessage, done) =>
+      readBodyBytes(payload, bodyBytesMaximum, (error, bytes) => {
+        if (bytes) readJsonBody(request, bytes, done)
+        else done(error)
+      }),
   )
 
   observeRequests(app, options)
@@ -163,15 +167,32 @@ function serverOptions(
   }
 }
 
-function readJsonBody(request: FastifyRequest, body: Buffer): unknown | Promise<unknown> {
-  const encoding = request.headers['content-encoding'] ?? 'identity'
-  const charset = /charset="?([^";]+)/i.exec(request.headers['content-type'] ?? '')?.[1] ?? 'utf-8'
+type BodyRead = (error: Error | null, body?: unknown) => void
+
+// With a callback, as the hooks below.
+function readJsonBody(request: FastifyRequest, bytes: Buffer, done: BodyRead): void {
+  let body: unknown
+  try {
+    requireJson(request)
+    if (bytes.length > smallBodyBytes) {
+      readLargeJsonBody(bytes).then((read) => done(null, read), done)
+      return
+    }
+    // Clients that name the type of a body they do not send are many.
+    if (bytes.length > 0) body = parseJsonBody(bytes)
+  } catch (error) {
+    done(error as Error)
+    return
+  }
+  done(null, body)
+}
+
+function requireJson({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding'] ?? 'identity'
+  const charset = /charset="?([^";]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8'
   if (encoding !== 'identity' || !/^utf-?8$/i.test(charset)) {
     throw new ApiError('unsupported_media_type', 'Send the body as application/json in UTF-8.')
   }
-  // Clients that name the type of a body they do not send are many.
-  if (body.length === 0) return undefined
-  return body.length > smallBodyBytes ? readLargeJsonBody(body) : parseJsonBody(body)
 }
 
 type Query = Record<string, string | string[]> & { [isBroken]?: true }

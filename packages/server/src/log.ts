@@ -33,7 +33,9 @@ export function createLog(level: LogLevel | 'silent', destination?: DestinationS
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
   const logger = destination ? pino(options, destination) : pino(options)
   return {
-    event: (at, name, fields) => logger[at]({ event: name, ...fields }),
+    event(at, name, fields) {
+      if (logger.isLevelEnabled(at)) logger[at]({ event: name, ...fields })
+    },
     fault: (name, error, fields) =>
       logger.error({ event: name, ...fields, fault: describeFault(error) }),
   }

@@ -1,8 +1,15 @@
-import type { Socket } from 'node:net'
 import pg from 'pg'
 import { Sql as Fragment, join, raw } from 'sql-template-tag'
+import {
+  DatabaseUnreachable,
+  type NamedQuery,
+  pipelined,
+  pipelinedSideBySide,
+  type Result,
+  reached,
+} from './pipelined.ts'
 
-export { join, raw }
+export { DatabaseUnreachable, join, raw }
 
 /**
  * Runs one statement and answers its rows. Every statement is prepared, under a name its template
@@ -24,25 +31,18 @@ export interface Db {
   short: Sql
   /** The same for pages of rows, which take longer and may be large: a connection of their own. */
   pages: Sql
+  /**
+   * For the writes of persons, `writesAtOnce` at a time, each of which may wait for a lock: to take
+   * a connection from the pool would be a tenth of what such a write costs.
+   */
+  writes: Sql
   /** Runs `work` in a transaction; after a deadlock or serialisation failure again, three times at most. */
   begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
   end(): Promise<void>
 }
 
-/**
- * A column of type varchar, by which a statement says that its text is only passed on. A large one
- * comes as its bytes in UTF-8, which lie outside of the heap: the garbage of a few such texts is
- * more than is collected without holding up everybody.
- */
-export type Passed = string | Buffer
-
-/** Texts above this come as bytes where they are only passed on. */
-const passedCharacters = 16_384
-
-/** No connection could be had: the database is away, full, or refuses us. */
-export class DatabaseUnreachable extends Error {
-  override readonly name = 'DatabaseUnreachable'
-}
+/** So many statements of `writes` have a connection each; more wait for one another. */
+export const writesAtOnce = 4
 
 export interface DbOptions {
   /** A postgres:// URL, or its pieces; `host` may be the folder of a unix socket. */
@@ -70,15 +70,19 @@ export function connect(options: DbOptions): Db {
   // The same between two statements of a transaction, when the pool does not listen; the next one
   // reports the fault.
   pool.on('connect', (client) => client.on('error', () => {}))
-  const short = pipelined(config)
-  const pages = pipelined(config)
+  // Planned once for all values: to plan one of these statements takes longer than to run it.
+  const planned = { ...config, options: `${config.options} -c plan_cache_mode=force_generic_plan` }
+  const short = pipelined(planned)
+  const pages = pipelined(planned)
+  const writes = pipelinedSideBySide(config, writesAtOnce)
   return {
     sql: sqlOver((query) => onPool(pool, (client) => client.query(query))),
     short: sqlOver(short.query),
     pages: sqlOver(pages.query),
+    writes: sqlOver(writes.query),
     begin: (work) => transaction(pool, work),
     async end() {
-      await Promise.all([pool.end(), short.end(), pages.end()])
+      await Promise.all([pool, short, pages, writes].map((one) => one.end()))
     },
   }
 }
@@ -129,42 +133,60 @@ function clientConfig(connection: DbOptions['connection'], statementSeconds: num
   }
 }
 
-interface NamedQuery {
+/** Of a template as it was last used: its text for those fragments. */
+interface KnownText {
   name: string
   text: string
-  values: unknown[]
+  fragments: [at: number, fragment: Fragment][]
 }
 
-const named = new WeakMap<TemplateStringsArray, { name: string; text: string }>()
+const known = new WeakMap<TemplateStringsArray, KnownText>()
 const namesByText = new Map<string, string>()
 
 function nameOf(text: string): string {
-  const known = namesByText.get(text)
-  if (known) return known
+  const given = namesByText.get(text)
+  if (given) return given
   const name = `s${namesByText.size + 1}`
   namesByText.set(text, name)
   return name
 }
 
 function queryOf(strings: TemplateStringsArray, values: unknown[]): NamedQuery {
-  const known = named.get(strings)
-  if (known) return { name: known.name, text: known.text, values }
-  const fragment = new Fragment(strings, values)
-  const { text } = fragment
+  const last = known.get(strings)
+  // Most fragments are constants, and most templates have none.
+  if (last?.fragments.every(([at, fragment]) => values[at] === fragment)) {
+    const { name, text, fragments } = last
+    return { name, text, values: fragments.length === 0 ? values : values.filter(isNoFragment) }
+  }
+  const whole = new Fragment(strings, values)
+  const { text } = whole
   const name = nameOf(text)
-  // A template that embeds fragments has no text of its own, so it is looked up by its text each time.
-  if (!values.some((value) => value instanceof Fragment)) named.set(strings, { name, text })
-  return { name, text, values: fragment.values }
+  const fragments = [...values.entries()].filter(isOfFragment)
+  if (fragments.every(([, { values }]) => values.length === 0)) {
+    known.set(strings, { name, text, fragments })
+  }
+  return { name, text, values: whole.values }
 }
+
+const isNoFragment = (value: unknown) => !(value instanceof Fragment)
+
+const isOfFragment = (entry: [number, unknown]): entry is [number, Fragment] =>
+  entry[1] instanceof Fragment
 
 /** A piece of SQL to embed in a statement. */
 export function fragment(strings: TemplateStringsArray, ...values: unknown[]): Fragment {
   return new Fragment(strings, values)
 }
 
-function sqlOver(run: (query: NamedQuery) => Promise<{ rows: unknown[] }>): Sql {
+function sqlOver(run: (query: NamedQuery) => Promise<Result>): Sql {
   return <Row extends object>(strings: TemplateStringsArray, ...values: unknown[]) =>
-    run(queryOf(strings, values)).then(({ rows }) => rows as Row[])
+    run(queryOf(strings, values)).then(({ rows }) => rows as Row[], failWithOurStack)
+}
+
+/** The driver's stack tells of a socket; this one of who asked. */
+function failWithOurStack(error: Error): never {
+  Error.captureStackTrace(error)
+  throw error
 }
 
 async function onPool<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
@@ -174,14 +196,6 @@ async function onPool<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise
   } finally {
     // The pool itself sees whether the connection broke, and drops it then.
     client.release()
-  }
-}
-
-async function reached<T>(connecting: Promise<T>): Promise<T> {
-  try {
-    return await connecting
-  } catch (cause) {
-    throw new DatabaseUnreachable('No connection to the database.', { cause })
   }
 }
 
@@ -206,83 +220,11 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Pro
   }
 }
 
-/** A connection that is made when first needed, and anew after it broke. */
-function pipelined({ query_timeout: patience = 0, ...config }: pg.ClientConfig) {
-  let connection: Promise<Ask> | undefined
-  /** The same, connected, so that a statement need not wait for a promise to say so. */
-  let ready: Ask | undefined
-  let end = () => Promise.resolve()
-
-  function connect(): Promise<Ask> {
-    const client = new pg.Client({ ...config, pipeline: true })
-    const connecting = client.connect().then(() => {
-      const ask = askOver(client, patience)
-      if (connection === connecting) ready = ask
-      return ask
-    })
-    const forget = () => {
-      if (connection === connecting) connection = ready = undefined
-    }
-    client.on('error', forget)
-    client.on('end', forget)
-    connecting.catch(forget)
-    end = () => client.end()
-    return connecting
-  }
-
-  return {
-    query(query: NamedQuery): Promise<{ rows: unknown[] }> {
-      if (ready) return ready(query)
-      connection ??= connect()
-      return reached(connection).then((ask) => ask(query))
-    },
-    async end() {
-      await connection?.then(end).catch(() => {})
-    },
-  }
-}
-
-type Ask = (query: NamedQuery) => Promise<{ rows: unknown[] }>
-
-/**
- * Answers come in the order of the statements. So it is the connection that is watched, which costs
- * less than a timer for each: one that has not answered anything for `patience` ms answers nobody.
- */
-function askOver(client: pg.Client, patience: number): Ask {
-  let waiting = 0
-  let heardAt = 0
-  const watch = setInterval(() => {
-    if (waiting === 0 || performance.now() - heardAt < patience)
-      return // There is no other way to let go of what was sent: a graceful end waits for the answers.
-    ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
-  }, watchMilliseconds).unref()
-  client.on('end', () => clearInterval(watch))
-  return (query) =>
-    new Promise((resolve, reject) => {
-      if (waiting === 0) heardAt = performance.now()
-      waiting++
-      void client.query(query, (error: Error | null, result) => {
-        waiting--
-        heardAt = performance.now()
-        if (error) reject(error)
-        else resolve(result)
-      })
-    })
-}
-
-const watchMilliseconds = 1_000
-
 const timestamptz = 1184
-const varchar = 1043
 
 function parserOf(oid: number, format?: 'text' | 'binary') {
   if (oid === timestamptz && format !== 'binary') return instantOf
-  if (oid === varchar && format !== 'binary') return passedOf
   return pg.types.getTypeParser(oid, format as 'text')
-}
-
-function passedOf(value: string): Passed {
-  return value.length > passedCharacters ? Buffer.from(value) : value
 }
 
 /** `2026-11-27 22:58:33.12+00` as `2026-11-27T22:58:33.120Z`. */

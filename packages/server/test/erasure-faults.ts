@@ -67,6 +67,7 @@ export function overDb(db: Db, intercept: Intercept): Db {
     sql: overSql(db.sql, intercept),
     short: overSql(db.short, intercept),
     pages: overSql(db.pages, intercept),
+    writes: overSql(db.writes, intercept),
     begin: (work) =>
       intercept(() => db.begin((tx) => work(overSql(tx, intercept))), 'commit') as never,
     end: () => db.end(),

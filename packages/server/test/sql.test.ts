@@ -25,7 +25,7 @@ test('a database that answers nothing any more is given up, and asked anew when 
   const proxy = await startCuttingProxy(address)
   // A tenth of a second for statements, and five more seconds until the connection is given up.
   const through = connect({ connection: proxy.address, statementSeconds: 0.1 })
-  for (const sql of [through.short, through.pages]) {
+  for (const sql of [through.short, through.pages, through.writes]) {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
   }
   proxy.swallow(true)
@@ -33,6 +33,7 @@ test('a database that answers nothing any more is given up, and asked anew when 
     through.short`select 1 as one`,
     through.short`select 2 as two`,
     through.pages`select 1 as one`,
+    ...Array.from({ length: 6 }, () => through.writes`select 1 as one`),
   ]
   const answers = await Promise.allSettled(asked)
   for (const answer of answers) {
@@ -40,7 +41,7 @@ test('a database that answers nothing any more is given up, and asked anew when 
     expect(isUnavailable((answer as PromiseRejectedResult).reason)).toBe(true)
   }
   proxy.swallow(false)
-  for (const sql of [through.short, through.pages]) {
+  for (const sql of [through.short, through.pages, through.writes]) {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
   }
   await through.end()

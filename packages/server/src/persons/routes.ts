@@ -13,9 +13,10 @@ import type { Cursors } from '../cursor.ts'
 import { requestDeletion } from '../erasure/request.ts'
 import { isStorable } from '../json-body.ts'
 import type { Db } from '../sql.ts'
+import type { PersonFound } from './pieces.ts'
 import { personNotFound, refuseUnlessWritten } from './refusals.ts'
 import { searchPersons } from './search.ts'
-import { findPerson, listPersons as listRows, type PersonRow, type PersonWrite } from './store.ts'
+import { findPerson, listPersons as listRows, type PersonWrite } from './store.ts'
 import { personWriter } from './writer.ts'
 
 const externalIdMaximum = 200
@@ -30,7 +31,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
   app,
   { db, cursors },
 ) => {
-  const writePerson = personWriter(db.sql)
+  const writePerson = personWriter(db)
 
   async function write(writing: PersonWrite, { headers }: FastifyRequest) {
     const bodyBytes = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
@@ -131,18 +132,18 @@ function externalIdOf({ externalId }: { externalId: string }): string {
 /** The JSON of an answer in pieces, those that are large as bytes. */
 type Pieces = (string | Buffer)[]
 
-function personJson({ externalId, properties, createdAt, updatedAt }: Omit<PersonRow, 'id'>) {
+function personJson({ externalId, properties, createdAt, updatedAt }: PersonFound) {
   const start = `{"externalId":${JSON.stringify(externalId)},"properties":`
   const end = `,"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
   return typeof properties === 'string' ? `${start}${properties}${end}` : [start, properties, end]
 }
 
-function personReply(row: Omit<PersonRow, 'id'>): string | Pieces {
+function personReply(row: PersonFound): string | Pieces {
   const person = personJson(row)
   return typeof person === 'string' ? `{"person":${person}}` : ['{"person":', ...person, '}']
 }
 
-function pageReply(rows: PersonRow[], nextCursor: string | null): string | Pieces {
+function pageReply(rows: PersonFound[], nextCursor: string | null): string | Pieces {
   const persons = rows.map(personJson)
   const end = `],"nextCursor":${JSON.stringify(nextCursor)}}`
   if (persons.every((one) => typeof one === 'string')) {

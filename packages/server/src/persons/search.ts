@@ -1,5 +1,6 @@
 import type { Sql } from '../sql.ts'
 import { fold } from './fold.ts'
+import { inPieces, joinPieces, type Piece } from './pieces.ts'
 import type { PersonRow } from './store.ts'
 
 /**
@@ -9,7 +10,7 @@ import type { PersonRow } from './store.ts'
  * Exact for every text, as of the moment the statement began; how fast is the matter of the
  * database functions in migrations/0002_search.sql, where the last two numbers are explained.
  */
-export function searchPersons(
+export async function searchPersons(
   sql: Sql,
   projectId: number,
   term: string,
@@ -18,16 +19,16 @@ export function searchPersons(
   { newestRows, mostRows } = { newestRows: 2_000, mostRows: 2_000 },
 ): Promise<PersonRow[]> {
   // The lateral join with its limit can only be done person by person, through the primary key.
-  return sql<PersonRow>`
-    select person.*
-    from search_persons(
-      ${projectId}, ${fold(term)}, ${beforeId}, ${limit}, ${newestRows}, ${mostRows}) as found(id)
-    cross join lateral (
-      select id, external_id as "externalId", properties::text::varchar as "properties",
-             created_at as "createdAt", updated_at as "updatedAt"
-      from persons
-      where project_id = ${projectId} and id = found.id
-      limit 1
-    ) as person
-    order by person.id desc`
+  const rows = await sql<{ id: string } & Piece>`
+    select id, ${inPieces.begin}
+      select person.*
+      from search_persons(
+        ${projectId}, ${fold(term)}, ${beforeId}, ${limit}, ${newestRows}, ${mostRows}) as found(id)
+      cross join lateral (
+        select id, external_id, properties::text, created_at, updated_at from persons
+        where project_id = ${projectId} and id = found.id
+        limit 1
+      ) as person
+      order by person.id desc${inPieces.end}`
+  return joinPieces(rows)
 }

@@ -1,16 +1,12 @@
 import type { Properties } from '@lethe/contract/person.ts'
 import { jsonOf } from '../json-body.ts'
-import { type Passed, raw, type Sql } from '../sql.ts'
+import { raw, type Sql } from '../sql.ts'
 import { fold } from './fold.ts'
+import { inPieces, joinPieces, type PersonFound, type Piece } from './pieces.ts'
 
-/** A person as the API shows it. `properties` is JSON, spliced into answers and never parsed. */
-export interface PersonRow {
+export interface PersonRow extends PersonFound {
   /** The internal, immutable key, in the order of creation; a decimal number as text. */
   id: string
-  externalId: string
-  properties: Passed
-  createdAt: string
-  updatedAt: string
 }
 
 export type WriteOutcome =
@@ -33,7 +29,7 @@ export interface PersonWrite {
 export interface PersonWritten {
   outcome: WriteOutcome
   /** There with the outcomes created, updated and unchanged. */
-  person: Omit<PersonRow, 'id'>
+  person: PersonFound
 }
 
 /**
@@ -41,17 +37,31 @@ export interface PersonWritten {
  * (person_write in the migrations). The answers are in the order of the writes.
  */
 export async function writePersons(sql: Sql, writes: PersonWrite[]): Promise<PersonWritten[]> {
-  const rows = await sql<{ outcome: WriteOutcome } & Omit<PersonRow, 'id'>>`
-    select outcome, written.external_id as "externalId", written.properties::varchar,
-      created_at as "createdAt", updated_at as "updatedAt"
-    from rows from (jsonb_to_recordset(${`[${writes.map(writeJson).join()}]`}) as (
-        project integer, id text, "set" jsonb, removed text[],
-        folded text, name text, email text, creates boolean
-      )) with ordinality as one(project, id, "set", removed, folded, name, email, creates, place)
-    cross join lateral person_write(
-      project, id, "set", removed, folded, name, email, creates) as written
-    order by place`
-  return rows.map(({ outcome, ...person }) => ({ outcome, person }))
+  // What changes nothing is answered as of the beginning of the statement, which is much less work.
+  const rows = await sql<{ outcome: WriteOutcome } & Piece>`
+    select outcome, ${inPieces.begin}
+      select coalesce(written.outcome, 'unchanged') as outcome,
+        coalesce(unchanged.external_id, written.external_id) as external_id,
+        coalesce(unchanged.properties::text, written.properties, '') as properties,
+        coalesce(unchanged.created_at, written.created_at) as created_at,
+        coalesce(unchanged.updated_at, written.updated_at) as updated_at
+      from rows from (jsonb_to_recordset(${`[${writes.map(writeJson).join()}]`}) as (
+          project integer, id text, "set" jsonb, removed text[],
+          folded text, name text, email text, creates boolean
+        )) with ordinality as one(project, id, "set", removed, folded, name, email, creates, place)
+      left join lateral (
+        select * from persons
+        where project_id = project and external_id = one.id and deletion_job_id is null
+          and (properties || "set") - removed = properties
+        limit 1
+      ) as unchanged on true
+      left join lateral (
+        select * from person_write(project, one.id, "set", removed, folded, name, email, creates)
+        where unchanged.id is null
+        offset 0 -- So that it is not called at all for the others.
+      ) as written on true
+      order by place${inPieces.end}`
+  return joinPieces(rows).map((person) => ({ outcome: person.outcome, person }))
 }
 
 export async function writePerson(
@@ -102,27 +112,27 @@ export async function findPerson(
   projectId: number,
   externalId: string,
 ): Promise<PersonRow | undefined> {
-  const [person] = await sql<PersonRow>`
-    select id, external_id as "externalId", properties::text::varchar as properties,
-      created_at as "createdAt", updated_at as "updatedAt"
-    from persons
-    where project_id = ${projectId} and external_id = ${externalId}`
-  return person
+  const rows = await sql<{ id: string } & Piece>`
+    select id, ${inPieces.begin}
+      select id, external_id, properties::text, created_at, updated_at from persons
+      where project_id = ${projectId} and external_id = ${externalId}
+      limit 1${inPieces.end}`
+  return joinPieces(rows)[0]
 }
 
 /** Newest created first, those older than the person `beforeId`, or from the newest on. */
-export function listPersons(
+export async function listPersons(
   sql: Sql,
   projectId: number,
   beforeId: string | null,
   limit: number,
 ): Promise<PersonRow[]> {
-  return sql<PersonRow>`
-    select id, external_id as "externalId", properties::text::varchar as properties,
-      created_at as "createdAt", updated_at as "updatedAt"
-    from persons
-    where project_id = ${projectId} and id < coalesce(${beforeId}::bigint, 9223372036854775807)
-    order by id desc
-    -- In the text, as the planner would plan anew each time for a limit it is only told later.
-    limit ${raw(String(limit))}`
+  const rows = await sql<{ id: string } & Piece>`
+    select id, ${inPieces.begin}
+      select id, external_id, properties::text, created_at, updated_at from persons
+      where project_id = ${projectId} and id < coalesce(${beforeId}::bigint, 9223372036854775807)
+      order by id desc
+      -- In the text, as the planner would plan anew each time for a limit it is only told later.
+      limit ${raw(String(limit))}${inPieces.end}`
+  return joinPieces(rows)
 }

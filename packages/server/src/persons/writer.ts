@@ -1,4 +1,4 @@
-import type { Sql } from '../sql.ts'
+import { type Db, type Sql, writesAtOnce } from '../sql.ts'
 import { type PersonWrite, type PersonWritten, writePersons } from './store.ts'
 
 /** Writes one statement takes at most, which bounds how long each of them waits for the others. */
@@ -12,8 +12,6 @@ const worthBeside = 12
 
 /** A statement that takes longer may be waiting for a lock: the next one goes beside it. */
 const patienceMilliseconds = 20
-
-const statementsMaximum = 4
 
 /** Of these classes is a fault of one row: nothing of the statement took place, for nobody. */
 const isFaultOfRow = /^(?:21|22|23|40|54|55|57014)/
@@ -29,7 +27,7 @@ interface Waiting {
  * commit waits for the disk, and many writes wait no longer for it than one. Each has its own
  * answer, and one that fails fails alone.
  */
-export function personWriter(sql: Sql) {
+export function personWriter(db: Pick<Db, 'writes' | 'sql'>) {
   const queue: Waiting[] = []
   let statements = 0
   /** Of those that write, the one that takes what waits; none where 0. */
@@ -45,7 +43,7 @@ export function personWriter(sql: Sql) {
     statements++
     while (queue.length > 0 && leader === mine) {
       begunAt = performance.now()
-      await writeTogether(sql, queue.splice(0, togetherMaximum))
+      await writeTogether(db.writes, queue.splice(0, togetherMaximum))
     }
     statements--
     if (leader === mine) leader = 0
@@ -59,7 +57,7 @@ export function personWriter(sql: Sql) {
     setTimeout(() => {
       isWatched = false
       const isSlow = performance.now() - begunAt >= patienceMilliseconds
-      if (isSlow && queue.length > 0 && statements < statementsMaximum) void lead()
+      if (isSlow && queue.length > 0 && statements < writesAtOnce) void lead()
       watch()
     }, patienceMilliseconds)
   }
@@ -67,10 +65,10 @@ export function personWriter(sql: Sql) {
   return (write: PersonWrite, bodyBytes: number): Promise<PersonWritten> =>
     new Promise((done, failed) => {
       const waiting = { write, done, failed }
-      if (bodyBytes > bodyBytesMaximum) return void writeTogether(sql, [waiting])
+      if (bodyBytes > bodyBytesMaximum) return void writeTogether(db.sql, [waiting])
       queue.push(waiting)
       const isDue = leader === 0 || queue.length >= worthBeside
-      if (isDue && statements < statementsMaximum) void lead()
+      if (isDue && statements < writesAtOnce) void lead()
       else watch()
     })
 }

@@ -21,28 +21,32 @@ interface TrustedKey {
 /** Answers at once for a key that worked a moment ago, as most requests have one. */
 export type FindKey = (text: string) => TrustedKey | Promise<TrustedKey | undefined> | undefined
 
-/** Looks keys up and remembers those that work for a few seconds; what does not work is never remembered. */
+/**
+ * Looks keys up and remembers those that work for a few seconds, by their texts, as to hash one for
+ * every request would cost more than all else here; what does not work is never remembered.
+ */
 export function keyFinder(sql: Sql): FindKey {
   const trusted = new Map<string, TrustedKey>()
-  async function lookUp(hash: string): Promise<TrustedKey | undefined> {
+  let forgottenAt = 0
+  async function lookUp(text: string): Promise<TrustedKey | undefined> {
     const now = performance.now()
-    const found = await findWorkingKey(sql, hash)
-    if (!found) {
-      trusted.delete(hash)
-      return undefined
-    }
+    const found = await findWorkingKey(sql, hashOfKeyText(text))
+    if (!found) return undefined
     // When a key was last used is only told to the minute; failing to note it fails no request.
     if (found.isUseStale) touchKey(sql, found.projectId, found.id).catch(() => {})
-    if (trusted.size >= trustedMaximum) trusted.clear()
     const key = { ...found, until: now + trustedMilliseconds }
-    trusted.set(hash, key)
+    trusted.set(text, key)
     return key
   }
   return (text) => {
-    const hash = hashOfKeyText(text)
-    const known = trusted.get(hash)
-    if (known && known.until > performance.now()) return known
-    return kindOfKeyText(text) === undefined ? undefined : lookUp(hash)
+    const now = performance.now()
+    if (now >= forgottenAt || trusted.size >= trustedMaximum) {
+      trusted.clear()
+      forgottenAt = now + trustedMilliseconds
+    }
+    const known = trusted.get(text)
+    if (known && known.until > now) return known
+    return kindOfKeyText(text) === undefined ? undefined : lookUp(text)
   }
 }
 

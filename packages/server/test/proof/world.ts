@@ -261,6 +261,7 @@ function productDb(world: World, outside: Db, ofLanes: Db[]): Db {
     sql,
     short: sql,
     pages: sql,
+    writes: sql,
     begin: (work) =>
       mine().begin(async (tx) => {
         let result: Awaited<ReturnType<typeof work>>
