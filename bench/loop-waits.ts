@@ -4,8 +4,9 @@
  *
  * The service's own metric looks every 10 ms and counts those 10 ms in; this looks every one.
  */
-import { renameSync, writeFileSync } from 'node:fs'
+import { rename, writeFile } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
 
 export interface LoopWaits {
@@ -32,15 +33,17 @@ function watch(file: string): void {
     longest = Math.max(longest, now - last)
     last = now
   }, lookMilliseconds).unref()
-  process.on('SIGUSR2', () => {
+  process.on('SIGUSR2', async () => {
     const waits: LoopWaits = {
       longestMilliseconds: Math.max(0, delays.max / 1e6 - lookMilliseconds),
       longestProcessorMilliseconds: longest,
     }
-    writeFileSync(`${file}.new`, JSON.stringify(waits))
-    renameSync(`${file}.new`, file)
+    await writeFile(`${file}.new`, JSON.stringify(waits))
+    // What this itself took is over before the next ones are looked at.
+    await setTimeout(50)
     delays.reset()
     longest = 0
+    await rename(`${file}.new`, file)
   })
 }
 

@@ -1,7 +1,6 @@
 import type { Sql } from '../sql.ts'
 import { fold } from './fold.ts'
-import { inPieces, joinPieces, type Piece } from './pieces.ts'
-import type { PersonRow } from './store.ts'
+import { type PersonListed, withoutLarge } from './pieces.ts'
 
 /**
  * The persons that have `term` in their externalId, name or email, letter case aside (`fold`):
@@ -10,17 +9,17 @@ import type { PersonRow } from './store.ts'
  * Exact for every text, as of the moment the statement began; how fast is the matter of the
  * database functions in migrations/0002_search.sql, where the last two numbers are explained.
  */
-export async function searchPersons(
+export function searchPersons(
   sql: Sql,
   projectId: number,
   term: string,
   beforeId: string | null,
   limit: number,
   { newestRows, mostRows } = { newestRows: 2_000, mostRows: 2_000 },
-): Promise<PersonRow[]> {
+): Promise<PersonListed[]> {
   // The lateral join with its limit can only be done person by person, through the primary key.
-  const rows = await sql<{ id: string } & Piece>`
-    select id, ${inPieces.begin}
+  return sql<PersonListed>`
+    select ${withoutLarge.begin}
       select person.*
       from search_persons(
         ${projectId}, ${fold(term)}, ${beforeId}, ${limit}, ${newestRows}, ${mostRows}) as found(id)
@@ -29,6 +28,5 @@ export async function searchPersons(
         where project_id = ${projectId} and id = found.id
         limit 1
       ) as person
-      order by person.id desc${inPieces.end}`
-  return joinPieces(rows)
+      order by person.id desc${withoutLarge.end}`
 }

@@ -2,12 +2,14 @@ import type { Properties } from '@lethe/contract/person.ts'
 import { jsonOf } from '../json-body.ts'
 import { raw, type Sql } from '../sql.ts'
 import { fold } from './fold.ts'
-import { inPieces, joinPieces, type PersonFound, type Piece } from './pieces.ts'
-
-export interface PersonRow extends PersonFound {
-  /** The internal, immutable key, in the order of creation; a decimal number as text. */
-  id: string
-}
+import {
+  inPieces,
+  joinPieces,
+  type PersonFound,
+  type PersonListed,
+  type Piece,
+  withoutLarge,
+} from './pieces.ts'
 
 export type WriteOutcome =
   | 'created'
@@ -111,7 +113,7 @@ export async function findPerson(
   sql: Sql,
   projectId: number,
   externalId: string,
-): Promise<PersonRow | undefined> {
+): Promise<(PersonFound & { id: string }) | undefined> {
   const rows = await sql<{ id: string } & Piece>`
     select id, ${inPieces.begin}
       select id, external_id, properties::text, created_at, updated_at from persons
@@ -120,19 +122,32 @@ export async function findPerson(
   return joinPieces(rows)[0]
 }
 
+/** A person of a list, as it is now: there may be none any more. */
+export async function findListedPerson(
+  sql: Sql,
+  projectId: number,
+  id: string,
+): Promise<PersonFound | undefined> {
+  const rows = await sql<Piece>`
+    select ${inPieces.begin}
+      select external_id, properties::text, created_at, updated_at from persons
+      where project_id = ${projectId} and id = ${id}
+      limit 1${inPieces.end}`
+  return joinPieces(rows)[0]
+}
+
 /** Newest created first, those older than the person `beforeId`, or from the newest on. */
-export async function listPersons(
+export function listPersons(
   sql: Sql,
   projectId: number,
   beforeId: string | null,
   limit: number,
-): Promise<PersonRow[]> {
-  const rows = await sql<{ id: string } & Piece>`
-    select id, ${inPieces.begin}
+): Promise<PersonListed[]> {
+  return sql<PersonListed>`
+    select ${withoutLarge.begin}
       select id, external_id, properties::text, created_at, updated_at from persons
       where project_id = ${projectId} and id < coalesce(${beforeId}::bigint, 9223372036854775807)
       order by id desc
       -- In the text, as the planner would plan anew each time for a limit it is only told later.
-      limit ${raw(String(limit))}${inPieces.end}`
-  return joinPieces(rows)
+      limit ${raw(String(limit))}${withoutLarge.end}`
 }
