@@ -16,7 +16,7 @@ export interface PersonFound {
   updatedAt: string
 }
 
-/** A person in a list: where its properties are large, they are still to be asked for. */
+/** A person as it is found first: where its properties are large, they are still to be asked for. */
 export interface PersonListed extends Omit<PersonFound, 'properties'> {
   /** The internal, immutable key, in the order of creation; a decimal number as text. */
   id: string
@@ -53,7 +53,7 @@ export const inPieces = {
   ) as pieces`),
 }
 
-/** The same for lists, with `id`, and without the properties that are large. */
+/** The same with `id`, and without the properties that are large. */
 export const withoutLarge = {
   begin: raw(`
     id, external_id as "externalId", created_at as "createdAt", updated_at as "updatedAt",
@@ -72,9 +72,4 @@ export function joinPieces<Rest extends object>(rows: (Rest & Piece)[]): (Rest &
     persons.push(person as Rest & Piece & PersonFound)
   }
   return persons
-}
-
-/** As a list has it. */
-export function listed({ properties, ...rest }: PersonFound & { id: string }): PersonListed {
-  return { ...rest, properties: typeof properties === 'string' ? properties : null }
 }

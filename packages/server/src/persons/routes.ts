@@ -13,11 +13,11 @@ import type { Cursors } from '../cursor.ts'
 import { requestDeletion } from '../erasure/request.ts'
 import { isStorable } from '../json-body.ts'
 import type { Db } from '../sql.ts'
-import { listed, type PersonListed } from './pieces.ts'
+import type { PersonListed } from './pieces.ts'
 import { personNotFound, refuseUnlessWritten } from './refusals.ts'
 import { sendPage, sendPerson } from './replies.ts'
 import { searchPersons } from './search.ts'
-import { findListedPerson, findPerson, listPersons as listRows, type PersonWrite } from './store.ts'
+import { findPerson, findWholePerson, listPersons as listRows, type PersonWrite } from './store.ts'
 import { personWriter } from './writer.ts'
 
 const externalIdMaximum = 200
@@ -71,7 +71,11 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
   app.route({
     ...getPerson,
     handler: async ({ projectId, params }, reply) => {
-      const person = await findPerson(db.short, projectId, externalIdOf(params))
+      const found = await findPerson(db.short, projectId, externalIdOf(params))
+      if (!found) throw personNotFound()
+      const { properties } = found
+      if (properties !== null) return sendPerson(reply, { ...found, properties })
+      const person = await findWholePerson(db.pages, projectId, found.id)
       if (!person) throw personNotFound()
       return sendPerson(reply, person)
     },
@@ -81,7 +85,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
     ...listPersons,
     handler: async ({ projectId, query }, reply) => {
       const { persons, nextCursor } = await readPage(db, cursors, projectId, query)
-      const findLarge = (id: string) => findListedPerson(db.pages, projectId, id)
+      const findLarge = (id: string) => findWholePerson(db.pages, projectId, id)
       return sendPage(reply, persons, nextCursor, findLarge)
     },
   })
@@ -112,7 +116,7 @@ async function readPage(
   if (externalId !== undefined) {
     if (search !== '') throw invalid('/query', 'has both search and externalId')
     const person = await findPerson(db.short, projectId, externalId)
-    return { persons: person ? [listed(person)] : [], nextCursor: null }
+    return { persons: person ? [person] : [], nextCursor: null }
   }
   const list = ['persons', projectId, search]
   const beforeId = cursor === undefined ? null : cursors.decode(list, cursor)

@@ -52,7 +52,7 @@ export async function writePersons(sql: Sql, writes: PersonWrite[]): Promise<Per
           folded text, name text, email text, creates boolean
         )) with ordinality as one(project, id, "set", removed, folded, name, email, creates, place)
       left join lateral (
-        select * from persons
+        select id, external_id, properties, created_at, updated_at from persons
         where project_id = project and external_id = one.id and deletion_job_id is null
           and (properties || "set") - removed = properties
         limit 1
@@ -102,28 +102,29 @@ function splitProperties(properties: Properties): { set: string; removed: string
   return { set: `{${set.join()}}`, removed }
 }
 
-/** The search's form of a field: null where it was not sent, empty where it is no text (any more). */
-function foldedField(properties: Properties, name: 'name' | 'email'): string | null {
-  if (!Object.hasOwn(properties, name)) return null
+/** The search's form of a field: undefined where it was not sent, empty where it is no text (any more). */
+function foldedField(properties: Properties, name: 'name' | 'email'): string | undefined {
+  if (!Object.hasOwn(properties, name)) return undefined
   const value = properties[name]
   return typeof value === 'string' ? fold(value) : ''
 }
 
+/** A person, by one quick statement: where it is large, its properties are still to be asked for. */
 export async function findPerson(
   sql: Sql,
   projectId: number,
   externalId: string,
-): Promise<(PersonFound & { id: string }) | undefined> {
-  const rows = await sql<{ id: string } & Piece>`
-    select id, ${inPieces.begin}
+): Promise<PersonListed | undefined> {
+  const [person] = await sql<PersonListed>`
+    select ${withoutLarge.begin}
       select id, external_id, properties::text, created_at, updated_at from persons
       where project_id = ${projectId} and external_id = ${externalId}
-      limit 1${inPieces.end}`
-  return joinPieces(rows)[0]
+      limit 1${withoutLarge.end}`
+  return person
 }
 
-/** A person of a list, as it is now: there may be none any more. */
-export async function findListedPerson(
+/** A person with all its properties, as it is now: there may be none any more. */
+export async function findWholePerson(
   sql: Sql,
   projectId: number,
   id: string,

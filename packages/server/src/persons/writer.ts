@@ -81,7 +81,7 @@ async function writeTogether(sql: Sql, part: Waiting[]): Promise<void> {
       sql,
       part.map(({ write }) => write),
     )
-    for (const [at, { done }] of part.entries()) done(written[at] as PersonWritten)
+    for (let at = 0; at < part.length; at++) part[at]?.done(written[at] as PersonWritten)
   } catch (error) {
     if (part.length > 1 && isFaultOfRow.test(String((error as { code?: unknown }).code))) {
       await Promise.all(part.map((one) => writeTogether(sql, [one])))
