@@ -22,22 +22,23 @@ export function readBodyBytes(
   }
   const parts: Buffer[] = []
   let length = 0
-  const onReadable = () => {
-    if (isDone) return
-    const part = payload.read() as Buffer | null
-    if (part !== null) {
+  const read = () => {
+    const part = isDone ? null : (payload.read() as Buffer | null)
+    if (part) {
       length += part.length
-      if (length > maximum) {
-        payload.resume()
-        return end(tooLarge())
-      }
       parts.push(part)
     }
-    if (payload.complete && payload.readableLength === 0)
+    if (length > maximum) {
+      end(tooLarge())
+      // What still comes is not kept: the connection is about to be closed.
+      payload.off('readable', read).resume()
+    } else if (payload.complete && payload.readableLength === 0) {
+      // Mostly with the first part already, long before the stream says that it is at its end.
       end(null, parts.length === 1 ? parts[0] : Buffer.concat(parts, length))
+    }
   }
-  payload.on('readable', onReadable)
-  payload.on('end', onReadable)
+  payload.on('readable', read)
+  payload.on('end', read)
   payload.on('error', () => end(new errorCodes.FST_ERR_CTP_INVALID_CONTENT_LENGTH()))
 }
 

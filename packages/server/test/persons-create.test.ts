@@ -1,3 +1,5 @@
+import { request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createPerson } from '@lethe/contract/person.ts'
 import { describe, expect } from 'vitest'
 import { awkwardIds } from './awkward.ts'
@@ -285,6 +287,37 @@ describe('409 person_being_deleted', () => {
 })
 
 describe('413 and 415', () => {
+  test('a body that does not say its length: in pieces, too large, and broken off', async ({
+    service,
+    project,
+  }) => {
+    const post = (pieces: string[], isWhole = true) =>
+      new Promise<number | string>((resolve) => {
+        const { secretKey } = project
+        const headers = { authorization: `Bearer ${secretKey}`, 'content-type': 'application/json' }
+        const outgoing = request(`${service.url}/v1/persons`, { method: 'POST', headers })
+        outgoing.on('response', (answer) => resolve(answer.resume().statusCode ?? 0))
+        outgoing.on('error', () => resolve('no answer'))
+        const write = async () => {
+          for (const piece of pieces) {
+            outgoing.write(piece)
+            await sleep(30)
+          }
+          if (isWhole) outgoing.end()
+          else outgoing.destroy()
+        }
+        void write()
+      })
+    expect(await post(['{"external', 'Id":"in pieces","prop', 'erties":{"a":"é"}}'])).toBe(201)
+    const large = ' '.repeat(300_000)
+    expect(await post([large, large, large, large, '{"externalId":"large"}'])).toBe(413)
+    expect(await post(['{"externalId":"broken"', '}'], false)).toBe('no answer')
+    const { json } = await service.send('/v1/persons')
+    const ids = json.persons.map(({ externalId }: { externalId: string }) => externalId)
+    expect(ids).toEqual(['in pieces'])
+    expect(service.logged()).not.toContain('"status":500')
+  })
+
   test('a body of more than 1 MiB is payload_too_large', async ({ service }) => {
     const answer = await service.send('/v1/persons', {
       method: 'POST',
