@@ -43,6 +43,15 @@ test('a page of large persons is read as the client takes it, who is erased mean
   expect(nextCursor).toBeNull()
 }, 60_000)
 
+test('HEAD of a page with large persons has its head alone', async ({ service }) => {
+  for (const externalId of ['one', 'two']) {
+    await service.call(createPerson, { body: { externalId, properties } })
+  }
+  const head = await service.send('/v1/persons', { method: 'HEAD' })
+  expect([head.status, head.text]).toEqual([200, ''])
+  expect((await service.send('/v1/persons')).json.persons).toHaveLength(2)
+})
+
 test('a page that cannot be read to its end breaks off, and is not taken for a whole one', async ({
   service,
   db,
