@@ -22,6 +22,7 @@ export function readBodyBytes(
   }
   const parts: Buffer[] = []
   let length = 0
+  const whole = () => end(null, parts.length === 1 ? parts[0] : Buffer.concat(parts, length))
   const read = () => {
     const part = isDone ? null : (payload.read() as Buffer | null)
     if (part) {
@@ -34,11 +35,11 @@ export function readBodyBytes(
       payload.off('readable', read).resume()
     } else if (payload.complete && payload.readableLength === 0) {
       // Mostly with the first part already, long before the stream says that it is at its end.
-      end(null, parts.length === 1 ? parts[0] : Buffer.concat(parts, length))
+      whole()
     }
   }
   payload.on('readable', read)
-  payload.on('end', read)
+  payload.on('end', whole)
   payload.on('error', () => end(new errorCodes.FST_ERR_CTP_INVALID_CONTENT_LENGTH()))
 }
 
