@@ -23,16 +23,11 @@ export function createMetrics(): Metrics {
     registers: [registry],
   })
   // Looking a label set up costs more than observing, and there are few of them.
-  const seriesByRoute = new Map<string, Map<string, ReturnType<typeof seconds.labels>>>()
+  const series = new Map<string, ReturnType<typeof seconds.labels>>()
   return {
     registry,
     observeRequest(method, route, status, elapsed) {
-      let series = seriesByRoute.get(route)
-      if (!series) {
-        series = new Map()
-        seriesByRoute.set(route, series)
-      }
-      const name = method + status
+      const name = `${method} ${status} ${route}`
       let one = series.get(name)
       if (!one) {
         one = seconds.labels(method, route, String(status))

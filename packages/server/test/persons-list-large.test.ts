@@ -7,14 +7,11 @@ const count = 80
 const properties = { text: 'é'.repeat(120_000) }
 const idOf = (n: number) => `large-${n}`
 
-async function makeLarge(service: Service): Promise<void> {
+/** The head of a page of large persons, and its body, of which nothing is read yet. */
+async function openPage(service: Service, project: TestProject) {
   for (let n = 0; n < count; n++) {
     await service.call(createPerson, { body: { externalId: idOf(n), properties } })
   }
-}
-
-/** The answer's head, and a reader of its body, of which nothing is read yet. */
-async function openPage(service: Service, project: TestProject) {
   const headers = { authorization: `Bearer ${project.secretKey}` }
   const answer = await fetch(`${service.url}/v1/persons?limit=100`, { headers })
   expect(answer.status).toBe(200)
@@ -26,7 +23,6 @@ test('a page of large persons is read as the client takes it, who is erased mean
   db,
   project,
 }) => {
-  await makeLarge(service)
   const answer = await openPage(service, project)
   // The oldest ones come last.
   await db.sql`
@@ -57,7 +53,6 @@ test('a page that cannot be read to its end breaks off, and is not taken for a w
   db,
   project,
 }) => {
-  await makeLarge(service)
   const answer = await openPage(service, project)
   await db.sql`alter table persons rename to persons_away`
   try {
