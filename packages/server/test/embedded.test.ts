@@ -570,7 +570,7 @@ describe('an operator is told in one line', () => {
   })
 })
 
-/** What the database needs to run, without the links of its libraries, which npm may not make. */
+/** All sources, and of the libraries what the database needs, without their links, which npm may not make. */
 function copyCheckout(target: string, { programs = true } = {}): void {
   const lock = JSON.parse(readFileSync(join(checkout, 'package-lock.json'), 'utf8'))
   const wanted = new Set<string>()
@@ -588,7 +588,7 @@ function copyCheckout(target: string, { programs = true } = {}): void {
     copy(`node_modules/${name}`, (path) => !lstatSync(path).isSymbolicLink())
   }
   for (const path of ['package.json', 'packages/server/package.json']) copy(path)
-  for (const path of ['sql.ts', 'embedded']) copy(`packages/server/src/${path}`)
+  copy('packages/server/src')
 }
 
 const nobody = 65534
