@@ -4,45 +4,47 @@
  *
  * The service's own metric looks every 10 ms and counts those 10 ms in; this looks every one.
  */
+import { openSync, readSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
 
 export interface LoopWaits {
-  /** The longest time between two looks, with what the machine gave to others meanwhile. */
+  /** The longest time between two looks, in which the loop could do nothing else. */
   longestMilliseconds: number
-  /** The longest processor time of the loop's thread between two looks, which is our own doing. */
-  longestProcessorMilliseconds: number
+  /** The same without the time in which the loop could have gone on and others had the processor. */
+  longestOwnMilliseconds: number
 }
 
 const lookMilliseconds = 1
 
-function processorMilliseconds(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1_000
+/** Linux counts for each thread how long it could have run and did not, in nanoseconds. */
+const schedstat = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r')
+const line = Buffer.alloc(80)
+
+function othersMilliseconds(): number {
+  const [, delayed] = line.toString('latin1', 0, readSync(schedstat, line, 0, 80, 0)).split(' ')
+  return Number(delayed) / 1e6
 }
 
 function watch(file: string): void {
-  const delays = monitorEventLoopDelay({ resolution: lookMilliseconds })
-  delays.enable()
-  let last = processorMilliseconds()
+  let last = { at: performance.now(), others: othersMilliseconds() }
   let longest = 0
-  setInterval(() => {
-    const now = processorMilliseconds()
-    longest = Math.max(longest, now - last)
+  let longestOwn = 0
+  const look = () => {
+    const now = { at: performance.now(), others: othersMilliseconds() }
+    const waited = now.at - last.at - lookMilliseconds
+    longest = Math.max(longest, waited)
+    longestOwn = Math.max(longestOwn, waited - (now.others - last.others))
     last = now
-  }, lookMilliseconds).unref()
+  }
+  setInterval(look, lookMilliseconds).unref()
   process.on('SIGUSR2', async () => {
-    const waits: LoopWaits = {
-      longestMilliseconds: Math.max(0, delays.max / 1e6 - lookMilliseconds),
-      longestProcessorMilliseconds: longest,
-    }
+    const waits: LoopWaits = { longestMilliseconds: longest, longestOwnMilliseconds: longestOwn }
     await writeFile(`${file}.new`, JSON.stringify(waits))
     // What this itself took is over before the next ones are looked at.
     await setTimeout(50)
-    delays.reset()
-    longest = 0
+    longest = longestOwn = 0
     await rename(`${file}.new`, file)
   })
 }

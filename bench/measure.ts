@@ -86,14 +86,17 @@ export const median = (numbers: number[]): number =>
 
 /**
  * Runs the contenders in turns, several rounds, so that what else the machine does hits all of
- * them; answers the median of each.
+ * them; answers the median of each. `anew` comes before each round: one process of Node can be a
+ * tenth faster or slower than the next one of the same program, for as long as it lives.
  */
 export async function inTurns(
   contenders: Record<string, () => Load | Promise<Load>>,
   rounds: number,
+  anew?: () => Promise<void>,
 ): Promise<Record<string, Load>> {
   const loads: Record<string, Load[]> = {}
   for (let round = 0; round < rounds; round++) {
+    await anew?.()
     for (const [name, run] of Object.entries(contenders)) {
       const measured = await run()
       if (measured.errors > 0) throw new Error(`${name}: ${measured.errors} requests failed`)

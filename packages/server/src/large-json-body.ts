@@ -13,7 +13,8 @@ const thread = threadOf<{ bytes: Buffer }, LargeBodyAnswer>(
 
 /**
  * Reads a large JSON body on a thread of its own, for up to a second in the worst case, while this
- * one goes on. Lists and objects below the first two levels come as JsonText.
+ * one goes on. Lists and objects below the first two levels come as JsonText. The bytes are gone
+ * afterwards.
  */
 export function readLargeJsonBody(bytes: Buffer): Promise<unknown> {
   return new Promise((resolve, reject) => {
@@ -21,7 +22,9 @@ export function readLargeJsonBody(bytes: Buffer): Promise<unknown> {
       if ('body' in answer) resolve(revive(answer.body))
       else reject(new ApiError(answer.refused.code, answer.refused.message, answer.refused))
     }
-    thread.send({ bytes }, heard, reject)
+    const { buffer } = bytes
+    const isAlone = buffer instanceof ArrayBuffer && buffer.byteLength === bytes.length
+    thread.send({ bytes }, heard, reject, isAlone ? [buffer] : [])
   })
 }
 

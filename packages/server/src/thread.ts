@@ -9,9 +9,15 @@ export interface ThreadMessage {
 export interface Thread<Request extends object, Message extends ThreadMessage> {
   /**
    * Sends a request; the thread finds the number to answer to in it. `heard` is called with each
-   * message; `failed` once, should the thread end before the last one.
+   * message; `failed` once, should the thread end before the last one. What is in `handedOver` is
+   * the thread's from then on, instead of copied.
    */
-  send(request: Request, heard: (message: Message) => void, failed: (error: Error) => void): void
+  send(
+    request: Request,
+    heard: (message: Message) => void,
+    failed: (error: Error) => void,
+    handedOver?: ArrayBuffer[],
+  ): void
 }
 
 /**
@@ -45,12 +51,12 @@ export function threadOf<Request extends object, Message extends ThreadMessage>(
   }
 
   return {
-    send(request, heard, failed) {
+    send(request, heard, failed, handedOver = []) {
       thread ??= start()
       const number = count++
       waiting.set(number, { heard, failed })
       thread.ref()
-      thread.postMessage({ ...request, number })
+      thread.postMessage({ ...request, number }, handedOver)
     },
   }
 }

@@ -246,7 +246,7 @@ describe('a search finds exactly what has the text, in pages, the newest first',
   test('with the person as it is now', async ({ db, project }) => {
     const written = await writePerson(db.short, project.id, 'A1', { name: 'Ada', n: 1e21 }, true)
     const [found] = await searchPersons(db.sql, project.id, 'ADA', null, 2)
-    const { externalId, properties, createdAt, updatedAt } = written.person
+    const { externalId, properties, createdAt, updatedAt } = written
     const person = { externalId, properties, createdAt, updatedAt }
     expect(found).toEqual({ id: expect.stringMatching(/^\d+$/), ...person })
   })

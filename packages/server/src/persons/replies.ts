@@ -8,12 +8,10 @@ import type { PersonFound, PersonListed } from './pieces.ts'
  */
 const wholeBytes = 262_144
 
-export function sendPerson(
-  reply: FastifyReply,
-  { properties, ...rest }: PersonFound,
-): FastifyReply {
-  const start = `{"person":${startOf(rest)}`
-  const end = `${endOf(rest)}}`
+export function sendPerson(reply: FastifyReply, person: PersonFound): FastifyReply {
+  const { properties } = person
+  const start = `{"person":${startOf(person)}`
+  const end = `${endOf(person)}}`
   if (typeof properties === 'string') return sendJson(reply, start + properties + end)
   return sendJson(reply, Buffer.concat([Buffer.from(start), ...properties, Buffer.from(end)]))
 }

@@ -30,11 +30,9 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
 ) => {
   const writePerson = personWriter(db)
 
-  async function write(writing: PersonWrite, { headers }: FastifyRequest) {
+  function write(writing: PersonWrite, { headers }: FastifyRequest) {
     const bodyBytes = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
-    const written = await writePerson(writing, bodyBytes)
-    refuseUnlessWritten(written.outcome)
-    return written
+    return writePerson(writing, bodyBytes)
   }
 
   // An empty id is nobody's, whatever else is wrong with the request.
@@ -48,8 +46,9 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
       const { externalId, properties = {} } = request.body
       const { projectId } = request
       const writing = { projectId, externalId, properties, createMissing: true }
-      const { outcome, person } = await write(writing, request)
-      return sendPerson(reply.code(outcome === 'created' ? 201 : 200), person)
+      const written = await write(writing, request)
+      refuseUnlessWritten(written.outcome)
+      return sendPerson(reply.code(written.outcome === 'created' ? 201 : 200), written)
     },
   })
 
@@ -63,8 +62,9 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
       }
       const { properties } = body
       const writing = { projectId, externalId, properties, createMissing: false }
-      const { person } = await write(writing, request)
-      return sendPerson(reply, person)
+      const written = await write(writing, request)
+      refuseUnlessWritten(written.outcome)
+      return sendPerson(reply, written)
     },
   })
 

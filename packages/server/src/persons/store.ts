@@ -28,10 +28,9 @@ export interface PersonWrite {
   createMissing: boolean
 }
 
-export interface PersonWritten {
+/** The person is there with the outcomes created, updated and unchanged. */
+export interface PersonWritten extends PersonFound {
   outcome: WriteOutcome
-  /** There with the outcomes created, updated and unchanged. */
-  person: PersonFound
 }
 
 /**
@@ -63,7 +62,7 @@ export async function writePersons(sql: Sql, writes: PersonWrite[]): Promise<Per
         offset 0 -- So that it is not called at all for the others.
       ) as written on true
       order by place${inPieces.end}`
-  return joinPieces(rows).map((person) => ({ outcome: person.outcome, person }))
+  return joinPieces(rows)
 }
 
 export async function writePerson(
@@ -77,18 +76,13 @@ export async function writePerson(
   return written as PersonWritten
 }
 
+/** A write as one object. Put together from its texts, which is half the work of printing it whole. */
 function writeJson({ projectId, externalId, properties, createMissing }: PersonWrite): string {
   const { set, removed } = splitProperties(properties)
-  const rest = {
-    project: projectId,
-    id: externalId,
-    removed,
-    folded: fold(externalId),
-    name: foldedField(properties, 'name'),
-    email: foldedField(properties, 'email'),
-    creates: createMissing,
-  }
-  return `{"set":${set},${JSON.stringify(rest).slice(1)}`
+  const person = `"project":${projectId},"id":${JSON.stringify(externalId)}`
+  const merged = `"set":${set},"removed":${removed.length === 0 ? '[]' : JSON.stringify(removed)}`
+  const searched = `"folded":${JSON.stringify(fold(externalId))}${foldedField(properties, 'name')}${foldedField(properties, 'email')}`
+  return `{${person},${merged},${searched},"creates":${createMissing}}`
 }
 
 /** null means "remove this key"; jsonb has no such merge, so the two kinds travel apart. */
@@ -102,11 +96,11 @@ function splitProperties(properties: Properties): { set: string; removed: string
   return { set: `{${set.join()}}`, removed }
 }
 
-/** The search's form of a field: undefined where it was not sent, empty where it is no text (any more). */
-function foldedField(properties: Properties, name: 'name' | 'email'): string | undefined {
-  if (!Object.hasOwn(properties, name)) return undefined
+/** The search's form of a field: none where it was not sent, empty where it is no text (any more). */
+function foldedField(properties: Properties, name: 'name' | 'email'): string {
+  if (!Object.hasOwn(properties, name)) return ''
   const value = properties[name]
-  return typeof value === 'string' ? fold(value) : ''
+  return `,"${name}":${JSON.stringify(typeof value === 'string' ? fold(value) : '')}`
 }
 
 /** A person, by one quick statement: where it is large, its properties are still to be asked for. */

@@ -8,7 +8,7 @@ const togetherMaximum = 64
 const bodyBytesMaximum = 16_384
 
 /** So many writes that wait are worth a statement beside the one that they wait for. */
-const worthBeside = 12
+const worthBeside = 16
 
 /** A statement that takes longer may be waiting for a lock: the next one goes beside it. */
 const patienceMilliseconds = 20
