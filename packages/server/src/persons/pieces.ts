@@ -23,6 +23,11 @@ export interface PersonListed extends Omit<PersonFound, 'properties'> {
   properties: string | null
 }
 
+/** Whether nothing is still to be asked for. */
+export function isWhole(person: PersonListed): person is PersonListed & PersonFound {
+  return person.properties !== null
+}
+
 /** A row of a statement made with `inPieces`: a person, or one piece of a large one. */
 export interface Piece {
   externalId: string

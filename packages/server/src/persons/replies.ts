@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import type { PersonFound, PersonListed } from './pieces.ts'
+import { isWhole, type PersonFound, type PersonListed } from './pieces.ts'
 
 /**
  * What is larger is sent as bytes, which lie outside of the heap for as long as a slow client reads.
@@ -26,7 +26,7 @@ export function sendPage(
   nextCursor: string | null,
   findLarge: (id: string) => Promise<PersonFound | undefined>,
 ): FastifyReply {
-  if (persons.some(({ properties }) => properties === null)) {
+  if (!persons.every(isWhole)) {
     const parts = pageParts(persons, nextCursor, findLarge)
     return sendJson(reply, Readable.from(parts, { objectMode: false, highWaterMark: wholeBytes }))
   }
@@ -43,8 +43,7 @@ async function* pageParts(
   let text = pageStart
   let isFirst = true
   for (const listed of persons) {
-    const { properties } = listed
-    const person = properties === null ? await findLarge(listed.id) : { ...listed, properties }
+    const person = isWhole(listed) ? listed : await findLarge(listed.id)
     // Erased since the page was made: then nothing of it is shown.
     if (!person) continue
     text += isFirst ? startOf(person) : `,${startOf(person)}`

@@ -13,7 +13,7 @@ import type { Cursors } from '../cursor.ts'
 import { requestDeletion } from '../erasure/request.ts'
 import { isStorable } from '../json-body.ts'
 import type { Db } from '../sql.ts'
-import type { PersonListed } from './pieces.ts'
+import { isWhole, type PersonListed } from './pieces.ts'
 import { personNotFound, refuseUnlessWritten } from './refusals.ts'
 import { sendPage, sendPerson } from './replies.ts'
 import { searchPersons } from './search.ts'
@@ -73,8 +73,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
     handler: async ({ projectId, params }, reply) => {
       const found = await findPerson(db.short, projectId, externalIdOf(params))
       if (!found) throw personNotFound()
-      const { properties } = found
-      if (properties !== null) return sendPerson(reply, { ...found, properties })
+      if (isWhole(found)) return sendPerson(reply, found)
       const person = await findWholePerson(db.pages, projectId, found.id)
       if (!person) throw personNotFound()
       return sendPerson(reply, person)
