@@ -46,22 +46,20 @@ await db.sql`vacuum analyze`
 
 type Started = Awaited<ReturnType<typeof start>>
 
-let service: Started | undefined
-let floor: Started | undefined
+let service!: Started
+let floor!: Started
 /** Of the service, at the end of each round: in megabytes. */
 const resident: number[] = []
 
 async function stopBoth(): Promise<void> {
-  if (service) {
-    resident.push(residentMegabytes(service.child.pid as number))
-    await stop(service.child)
-  }
-  if (floor) await stop(floor.child)
+  resident.push(residentMegabytes(service.child.pid as number))
+  await stop(service.child)
+  await stop(floor.child)
 }
 
 /** A service and a floor that have just been started, and have compiled what they are asked for. */
 async function startAnew(): Promise<void> {
-  await stopBoth()
+  if (service) await stopBoth()
   service = await start([...letheWords, 'serve'], /listens on (\S+)/, {
     DATABASE_URL: databaseUrl,
     PORT: '0',
@@ -71,23 +69,23 @@ async function startAnew(): Promise<void> {
     [join(import.meta.dirname, 'floor-server.ts'), databaseUrl, String(project.id)],
     /(http:\/\/\S+)/,
   )
-  for (const run of [...Object.values(reads), writes.post]) run(warmUpSeconds)
+  for (const run of Object.values(loads)) run(warmUpSeconds)
 }
 
 const headers = `wrk.headers["Authorization"] = "Bearer ${key}"
 wrk.headers["Content-Type"] = "application/json"
 math.randomseed(os.time())`
-const get = (to: Started | undefined) => ({
-  url: String(to?.found),
+const get = (base: string) => ({
+  url: base,
   lua: `${headers}
 request = function() return wrk.format("GET", "/v1/persons/user-" .. math.random(${persons})) end`,
 })
-const list = (to: Started | undefined) => ({
-  url: `${to?.found}/v1/persons`,
+const list = (base: string) => ({
+  url: `${base}/v1/persons`,
   lua: headers,
 })
 const post = (properties: string, id = `"user-" .. math.random(${persons})`) => ({
-  url: String(service?.found),
+  url: service.found,
   lua: `${headers}
 local n = 0
 request = function()
@@ -118,18 +116,16 @@ select outcome, external_id, properties, created_at, updated_at from person_writ
   return { requestsPerSecond, p50: Number.NaN, p99: Number.NaN, errors: 0 }
 }
 
-const reads = {
-  floorGet: (time = seconds) => load(get(floor), 32, time),
-  get: (time = seconds) => load(get(service), 32, time),
+const loads = {
+  floorGet: (time = seconds) => load(get(floor.found), 32, time),
+  get: (time = seconds) => load(get(service.found), 32, time),
   unchanged: (time = seconds) =>
     load(post('{"absent":null}', `"user-" .. math.random(${persons})`), 32, time),
-  floorList: (time = seconds) => load(list(floor), 16, time),
-  list: (time = seconds) => load(list(service), 16, time),
-}
-const writes = {
+  floorList: (time = seconds) => load(list(floor.found), 16, time),
+  list: (time = seconds) => load(list(service.found), 16, time),
   post: (time = seconds) => load(post(`{"changed":' .. math.random(1000000000) .. '}`), 32, time),
 }
-const measured = await inTurns({ ...reads, pgbench, ...writes }, rounds, startAnew)
+const measured = await inTurns({ ...loads, pgbench }, rounds, startAnew)
 await stopBoth()
 
 /**

@@ -76,11 +76,11 @@ export async function writePerson(
   return written as PersonWritten
 }
 
-/** A write as one object. Put together from its texts, which is half the work of printing it whole. */
+/** A write as one object, put together from its texts: every write pays for this. */
 function writeJson({ projectId, externalId, properties, createMissing }: PersonWrite): string {
   const { set, removed } = splitProperties(properties)
   const person = `"project":${projectId},"id":${JSON.stringify(externalId)}`
-  const merged = `"set":${set},"removed":${removed.length === 0 ? '[]' : JSON.stringify(removed)}`
+  const merged = `"set":${set},"removed":${JSON.stringify(removed)}`
   const searched = `"folded":${JSON.stringify(fold(externalId))}${foldedField(properties, 'name')}${foldedField(properties, 'email')}`
   return `{${person},${merged},${searched},"creates":${createMissing}}`
 }
