@@ -7,7 +7,7 @@ const togetherMaximum = 64
 /** A body above this takes the database long enough to hold up what is written together with it. */
 const bodyBytesMaximum = 16_384
 
-/** So many writes that wait are worth a statement beside the one that they wait for. */
+/** So many writes that wait are worth a statement of their own, whatever they wait for. */
 const worthBeside = 16
 
 /** A statement that takes longer may be waiting for a lock: the next one goes beside it. */
@@ -35,6 +35,7 @@ export function personWriter(db: Pick<Db, 'writes' | 'sql'>) {
   let leaders = 0
   let begunAt = 0
   let isWatched = false
+  let isBegun = false
 
   async function lead(): Promise<void> {
     leaders++
@@ -48,6 +49,16 @@ export function personWriter(db: Pick<Db, 'writes' | 'sql'>) {
     statements--
     if (leader === mine) leader = 0
     if (leader === 0 && queue.length > 0) void lead()
+  }
+
+  /** With nothing to wait for: after all requests that have arrived by now have been read. */
+  function begin(): void {
+    if (isBegun) return
+    isBegun = true
+    setImmediate(() => {
+      isBegun = false
+      if (leader === 0 && queue.length > 0) void lead()
+    })
   }
 
   /** As long as writes wait: takes the lead from a statement that goes on too long. */
@@ -67,8 +78,8 @@ export function personWriter(db: Pick<Db, 'writes' | 'sql'>) {
       const waiting = { write, done, failed }
       if (bodyBytes > bodyBytesMaximum) return void writeTogether(db.sql, [waiting])
       queue.push(waiting)
-      const isDue = leader === 0 || queue.length >= worthBeside
-      if (isDue && statements < writesAtOnce) void lead()
+      if (queue.length >= worthBeside && statements < writesAtOnce) void lead()
+      else if (leader === 0) begin()
       else watch()
     })
 }
