@@ -1,6 +1,35 @@
 import { createPerson, getPerson } from '@lethe/contract/person.ts'
 import { expect } from 'vitest'
+import { personWriter } from '../src/persons/writer.ts'
+import type { Sql } from '../src/sql.ts'
 import { test } from './fixtures.ts'
+
+test('writes that arrive together are one statement, sixteen of them one at once', async ({
+  db,
+  project,
+}) => {
+  let statements = 0
+  const writes: Sql = (strings, ...values) => {
+    statements++
+    return db.writes(strings, ...values)
+  }
+  const write = personWriter({ sql: db.sql, writes })
+  const writeAtOnce = async (count: number) => {
+    statements = 0
+    const writing = Array.from({ length: count }, (_, n) => {
+      const externalId = `${count} ${n}`
+      return write({ projectId: project.id, externalId, properties: {}, createMissing: true }, 50)
+    })
+    const begun = statements
+    const outcomes = (await Promise.all(writing)).map(({ outcome }) => outcome)
+    expect(outcomes).toEqual(writing.map(() => 'created'))
+    return { begun, statements }
+  }
+  expect(await writeAtOnce(1)).toEqual({ begun: 0, statements: 1 })
+  expect(await writeAtOnce(15)).toEqual({ begun: 0, statements: 1 })
+  expect(await writeAtOnce(16)).toEqual({ begun: 1, statements: 1 })
+  expect(await writeAtOnce(40)).toEqual({ begun: 2, statements: 3 })
+})
 
 test('each of many writes at once has its own answer', async ({ service }) => {
   await service.call(createPerson, { body: { externalId: 'known', properties: { a: 1 } } })
