@@ -8,6 +8,9 @@ const hot: Record<string, string> = {
   'a person by externalId': `
     select id, external_id, properties::text, created_at, updated_at from persons
     where project_id = $1 and external_id = $2`,
+  'a whole person by id': `
+    select external_id, properties::text, created_at, updated_at from persons
+    where project_id = $1 and id = $2`,
   'a page of persons': `
     select id, external_id, properties::text from persons
     where project_id = $1 and id < coalesce($2::bigint, 9223372036854775807)

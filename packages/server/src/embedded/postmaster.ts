@@ -119,9 +119,14 @@ function markOf(folder: string): string {
 }
 
 function pidOnFile(folder: string): number | undefined {
-  const file = join(folder, 'postmaster.pid')
-  if (!existsSync(file)) return undefined
-  const pid = Number.parseInt(readFileSync(file, 'utf8'), 10)
+  let text = ''
+  try {
+    text = readFileSync(join(folder, 'postmaster.pid'), 'utf8')
+  } catch (error) {
+    // Looked for first, it could be gone by the time it is read: a server that stops removes it.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  const pid = Number.parseInt(text, 10)
   return pid > 0 ? pid : undefined
 }
 
