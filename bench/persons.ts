@@ -84,14 +84,12 @@ const list = (base: string) => ({
   url: `${base}/v1/persons`,
   lua: headers,
 })
-const post = (properties: string, id = `"user-" .. math.random(${persons})`) => ({
+const post = (properties: string) => ({
   url: service.found,
   lua: `${headers}
-local n = 0
 request = function()
-  n = n + 1
   return wrk.format("POST", "/v1/persons", nil,
-    '{"externalId":"' .. ${id} .. '","properties":${properties}}')
+    '{"externalId":"user-' .. math.random(${persons}) .. '","properties":${properties}}')
 end`,
 })
 
@@ -119,8 +117,7 @@ select outcome, external_id, properties, created_at, updated_at from person_writ
 const loads = {
   floorGet: (time = seconds) => load(get(floor.found), 32, time),
   get: (time = seconds) => load(get(service.found), 32, time),
-  unchanged: (time = seconds) =>
-    load(post('{"absent":null}', `"user-" .. math.random(${persons})`), 32, time),
+  unchanged: (time = seconds) => load(post('{"absent":null}'), 32, time),
   floorList: (time = seconds) => load(list(floor.found), 16, time),
   list: (time = seconds) => load(list(service.found), 16, time),
   post: (time = seconds) => load(post(`{"changed":' .. math.random(1000000000) .. '}`), 32, time),

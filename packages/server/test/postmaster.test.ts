@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { postmasterOf } from '../src/embedded/postmaster.ts'
 
-/** Writes and removes the file, again and again, and ends by itself. */
+/** Writes and removes the file, with an id no process has, again and again, and ends by itself. */
 const comesAndGoes = `
   const { rmSync, writeFileSync } = require('node:fs')
   console.log('begun')

@@ -2,7 +2,6 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
   closeSync,
   constants,
-  existsSync,
   fchownSync,
   fstatSync,
   openSync,
@@ -153,7 +152,8 @@ function ignoringPid(folder: string): { PG_GRANDPARENT_PID?: string } {
 }
 
 function openLog({ log, account }: Cluster): number {
-  if (existsSync(log) && statSync(log).size > logLimitBytes) renameSync(log, `${log}.old`)
+  const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0
+  if (size > logLimitBytes) renameSync(log, `${log}.old`)
   // Another user's link must not lead root to a file outside.
   const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW } = constants
   const handle = openSync(log, O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW, 0o600)

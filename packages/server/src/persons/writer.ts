@@ -8,7 +8,7 @@ const togetherMaximum = 64
 const bodyBytesMaximum = 16_384
 
 /** So many writes that wait are worth a statement of their own, whatever they wait for. */
-const worthBeside = 16
+const worthStatement = 16
 
 /** A statement that takes longer may be waiting for a lock: the next one goes beside it. */
 const patienceMilliseconds = 20
@@ -35,7 +35,6 @@ export function personWriter(db: Pick<Db, 'writes' | 'sql'>) {
   let leaders = 0
   let begunAt = 0
   let isWatched = false
-  let isBegun = false
 
   async function lead(): Promise<void> {
     leaders++
@@ -48,17 +47,10 @@ export function personWriter(db: Pick<Db, 'writes' | 'sql'>) {
     }
     statements--
     if (leader === mine) leader = 0
-    if (leader === 0 && queue.length > 0) void lead()
   }
 
-  /** With nothing to wait for: after all requests that have arrived by now have been read. */
   function begin(): void {
-    if (isBegun) return
-    isBegun = true
-    setImmediate(() => {
-      isBegun = false
-      if (leader === 0 && queue.length > 0) void lead()
-    })
+    if (leader === 0 && queue.length > 0) void lead()
   }
 
   /** As long as writes wait: takes the lead from a statement that goes on too long. */
@@ -78,9 +70,10 @@ export function personWriter(db: Pick<Db, 'writes' | 'sql'>) {
       const waiting = { write, done, failed }
       if (bodyBytes > bodyBytesMaximum) return void writeTogether(db.sql, [waiting])
       queue.push(waiting)
-      if (queue.length >= worthBeside && statements < writesAtOnce) void lead()
-      else if (leader === 0) begin()
-      else watch()
+      if (queue.length >= worthStatement && statements < writesAtOnce) void lead()
+      else if (leader !== 0) watch()
+      // Nothing to wait for: after all requests that have arrived by now have been read.
+      else if (queue.length === 1) setImmediate(begin)
     })
 }
 
