@@ -9,8 +9,8 @@ const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 export interface Screen {
   name: string
   path: string
-  /** Goes to what is to be looked at, and waits until it is there. */
-  ready: (page: Page) => Promise<unknown>
+  /** A text of what is to be looked at; or goes there, and waits until it is there. */
+  ready: string | RegExp | ((page: Page) => Promise<unknown>)
 }
 
 export const shows = (text: string | RegExp) => (page: Page) =>
@@ -21,14 +21,20 @@ const exclude = [['[data-base-ui-focus-guard]']]
 
 const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
 
+/** What can differ between day and night while the elements are the same. */
+const rulesOfColors = ['color-contrast', 'link-in-text-block']
+
+/** `LETHE_DEEP=1` asks for all rules in both color schemes. */
+const isDeep = process.env.LETHE_DEEP === '1'
+
 interface Violation {
   id: string
   nodes: { html: string; failureSummary: string }[]
 }
 
 /** What axe finds, and whether the page has to be scrolled sideways. */
-async function problemsOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe)
+async function problemsOf(page: Page, ofColorsAlone: boolean): Promise<string[]> {
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe)
   // Motion is reduced in these windows, so that what comes in stands at once.
   await expect
     .poll(() =>
@@ -37,9 +43,10 @@ async function problemsOf(page: Page): Promise<string[]> {
     .toBe(false)
   const found = (await page.evaluate(
     `axe.run(${JSON.stringify({ exclude })}, ${JSON.stringify({
-      runOnly: rules,
+      runOnly: ofColorsAlone ? { type: 'rule', values: rulesOfColors } : rules,
       // A menu hangs beside the page, and closes as soon as the focus leaves it.
       rules: { region: { enabled: (await page.getByRole('menu').count()) === 0 } },
+      resultTypes: ['violations'],
     })}).then((result) => result.violations)`,
   )) as Violation[]
   const problems = found.flatMap(({ id, nodes }) =>
@@ -53,17 +60,25 @@ async function problemsOf(page: Page): Promise<string[]> {
 const widths = [1440, 320]
 const colorSchemes = ['light', 'dark'] as const
 
-/** Each screen is opened at each width, as what is there differs, and looked at by day and night. */
+/**
+ * Each screen is looked at at each width, by day and night. What is opened by steps is opened at
+ * each width, as it may close when the window changes, and the steps may differ.
+ */
 export async function look(page: Page, list: Screen[]): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {}
   for (const { name, path, ready } of list) {
+    const isText = typeof ready !== 'function'
+    const wait = isText ? shows(ready) : ready
     for (const width of widths) {
       await page.setViewportSize({ width, height: 800 })
-      await page.goto(path)
-      await ready(page)
+      if (!isText || width === widths[0] || isDeep) await page.goto(path)
+      await wait(page).catch(async (cause) => {
+        const text = await page.locator('body').textContent()
+        throw new Error(`${name} is not shown, but:\n${text}`, { cause })
+      })
       for (const colorScheme of colorSchemes) {
         await page.emulateMedia({ colorScheme })
-        const problems = await problemsOf(page)
+        const problems = await problemsOf(page, colorScheme !== colorSchemes[0] && !isDeep)
         if (problems.length > 0) found[`${name}, ${colorScheme}, ${width} pixels`] = problems
       }
     }

@@ -30,10 +30,10 @@ async function openSide(page: Page): Promise<void> {
 }
 
 async function chooseTwo(page: Page): Promise<void> {
-  for (const name of ['Choose Grace Hopper', 'Choose Ada Lovelace']) {
+  for (const name of ['Select Grace Hopper', 'Select Ada Lovelace']) {
     await page.getByRole('checkbox', { name }).check()
   }
-  await page.getByRole('region', { name: 'Chosen persons' }).waitFor()
+  await page.getByRole('region', { name: 'Selected people' }).waitFor()
 }
 
 async function openKeyMenu(page: Page, item: string): Promise<void> {
@@ -52,8 +52,10 @@ const failed: Screen[] = [
     ready: async (page) => {
       await chooseTwo(page)
       await page.getByRole('button', { name: 'Delete…' }).click()
-      await page.getByRole('dialog').getByText('delete 2 persons', { exact: true }).waitFor()
-      await page.getByText(/goes for good with the records and their properties/).waitFor()
+      await page.getByRole('dialog').getByText('delete 2 people', { exact: true }).waitFor()
+      await page
+        .getByText(/will be permanently deleted with their records and properties/)
+        .waitFor()
     },
   },
   {
@@ -61,7 +63,7 @@ const failed: Screen[] = [
     path: '/projects/1/persons?state=deletion_failed',
     ready: async (page) => {
       await openAda(page)
-      await page.getByText('The deletion of this person failed').waitFor()
+      await page.getByText('Deleting this person failed').waitFor()
     },
   },
   {
@@ -88,7 +90,7 @@ const failed: Screen[] = [
     path: '/projects/1/sessions',
     ready: async (page) => {
       await page.getByRole('table').locator('tbody tr').first().getByRole('link').first().click()
-      await page.getByText('This recording cannot be read any more').waitFor()
+      await page.getByText('This recording can no longer be read').waitFor()
     },
   },
 ]
@@ -100,7 +102,7 @@ const dialogs: Screen[] = [
     ready: async (page) => {
       await page.getByRole('button', { name: 'New key' }).click()
       await page.getByRole('dialog').getByLabel('Name').fill('Billing')
-      await page.getByRole('button', { name: 'Make the key' }).click()
+      await page.getByRole('button', { name: 'Create key' }).click()
       await page
         .getByRole('dialog')
         .getByText(/^sk_\w+$/)
@@ -128,17 +130,17 @@ const dialogs: Screen[] = [
     path: '/projects/1/settings/webhooks',
     ready: async (page) => {
       await page.getByRole('button', { name: 'New webhook' }).click()
-      await page.getByRole('dialog').getByLabel('Address').waitFor()
+      await page.getByRole('dialog').getByLabel('URL').waitFor()
     },
   },
   {
     name: 'a second factor to be added',
     path: '/projects/1/account',
     ready: async (page) => {
-      await page.getByRole('button', { name: 'Add a second factor…' }).click()
+      await page.getByRole('button', { name: 'Set up two-factor authentication…' }).click()
       await page.getByLabel('Your password').fill(password)
-      await page.getByRole('button', { name: 'Go on' }).click()
-      await page.getByLabel('Code of the authenticator').waitFor()
+      await page.getByRole('button', { name: 'Continue' }).click()
+      await page.getByLabel('Authenticator code').waitFor()
     },
   },
   {
@@ -165,17 +167,17 @@ const dialogs: Screen[] = [
       await page.getByRole('menuitem', { name: 'Sign out' }).waitFor()
     },
   },
-  { name: 'no persons yet', path: '/projects/2/persons', ready: shows('No persons yet') },
-  { name: 'no sessions yet', path: '/projects/2/sessions', ready: shows('Nothing recorded yet') },
+  { name: 'no persons yet', path: '/projects/2/persons', ready: 'No people yet' },
+  { name: 'no sessions yet', path: '/projects/2/sessions', ready: 'No sessions yet' },
   {
     name: 'no deletions yet',
     path: '/projects/2/deletions',
-    ready: shows('Nobody was deleted yet'),
+    ready: 'No deletions yet',
   },
   {
     name: 'nothing arrived yet',
     path: '/projects/2/install',
-    ready: shows(/Waiting for the first/),
+    ready: /Waiting for the first/,
   },
 ]
 
@@ -215,7 +217,7 @@ test('axe finds nothing where a deletion failed', { timeout: 600_000 }, async ({
   await page.context().close()
 })
 
-test('nor in the dialogs, the menus, and a project in which nothing is yet', {
+test('axe finds nothing in the dialogs, the menus and an empty project', {
   timeout: 900_000,
 }, async ({ lethe, browser, owner }) => {
   const url = 'http://127.0.0.1:9/hook'
@@ -227,7 +229,7 @@ test('nor in the dialogs, the menus, and a project in which nothing is yet', {
   await page.context().close()
 })
 
-test('nor while a deletion waits for its next attempt', { timeout: 600_000 }, async ({
+test('axe finds nothing while a deletion waits for its next attempt', { timeout: 600_000 }, async ({
   browser,
 }) => {
   const { lethe, stop } = await startLethe({ ERASURE_RETRY_DELAYS: '3600,3600,3600,3600' })
@@ -241,7 +243,7 @@ test('nor while a deletion waits for its next attempt', { timeout: 600_000 }, as
       {
         name: 'persons of whom one is being deleted',
         path: '/projects/1/persons',
-        ready: shows('1 deletion in progress'),
+        ready: '1 deletion in progress',
       },
       {
         name: 'a person that is being deleted',

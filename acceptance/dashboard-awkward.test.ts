@@ -26,18 +26,18 @@ test.for(awkward)(
     const create = { externalId, properties: name === undefined ? {} : { name } }
     expect((await lethe.api('POST', '/v1/persons', create)).status).toBe(201)
     const found = async () => {
-      const query = new URLSearchParams({ externalId })
-      return (await lethe.api('GET', `/v1/persons?${query}`)).json.persons
+      const path = `/v1/persons?externalId=${encodeURIComponent(externalId)}`
+      return (await lethe.api('GET', path)).json.persons
     }
     await owner.goto('/projects/1/persons')
-    const row = owner.getByRole('table', { name: 'Persons' }).locator('tbody tr').first()
+    const row = owner.getByRole('table', { name: 'People' }).locator('tbody tr').first()
     await row.getByRole('link').click()
     await owner.waitForURL(/\/persons\/\d+$/)
-    await owner.getByRole('button', { name: 'Copy the externalId' }).click()
+    await owner.getByRole('button', { name: 'Copy external ID' }).click()
     expect(await owner.evaluate('navigator.clipboard.readText()')).toBe(externalId)
 
     await owner.getByRole('link', { name: /Properties/ }).click()
-    await owner.getByRole('button', { name: 'Add a property' }).click()
+    await owner.getByRole('button', { name: 'Add property' }).click()
     const dialog = owner.getByRole('dialog')
     await dialog.getByLabel('Key').fill(`key of ${externalId.replace('\n', ' ').slice(0, 90)}`)
     await dialog.getByLabel('Value').fill(externalId.replace('\n', ' '))
@@ -51,7 +51,7 @@ test.for(awkward)(
     await dialog.getByRole('button', { name: /^Delete person/ }).click()
     await owner.getByRole('heading', { name: /This person was deleted/ }).waitFor()
     expect(await found()).toEqual([])
-    await owner.getByRole('link', { name: 'See the job' }).click()
+    await owner.getByRole('link', { name: 'Show job' }).click()
     await dialog.getByText('Attempt 1').waitFor()
   },
 )

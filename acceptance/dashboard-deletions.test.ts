@@ -16,7 +16,7 @@ function command(...words: string[]): string {
   return execFileSync(process.execPath, [script, ...words], { encoding: 'utf8', stdio: 'pipe' })
 }
 
-test('a deletion that fails shows its attempts, ends as failed, and is asked for again', async ({
+test('a deletion that fails shows its attempts, ends as failed, and can be requested again', async ({
   lethe,
   browser,
   owner,
@@ -38,29 +38,29 @@ test('a deletion that fails shows its attempts, ends as failed, and is asked for
   await owner.getByText('blobs_symbolic_link').waitFor()
   await owner.getByText('Being deleted').first().waitFor()
   await owner.getByRole('link', { name: /Properties/ }).click()
-  await owner.getByText('nothing can be changed any more').first().waitFor({ state: 'attached' })
+  await owner.getByText('can no longer be changed').first().waitFor({ state: 'attached' })
   expect(
-    await owner.getByRole('button', { name: 'Add a property' }).getAttribute('aria-disabled'),
+    await owner.getByRole('button', { name: 'Add property' }).getAttribute('aria-disabled'),
   ).toBe('true')
 
-  await owner.getByText('The deletion of this person failed').waitFor({ timeout: 60_000 })
+  await owner.getByText('Deleting this person failed').waitFor({ timeout: 60_000 })
   await owner.getByText(/All 5 attempts failed/).waitFor()
   await owner.goto('/projects/1/persons')
   await owner.getByText('1 deletion failed').waitFor()
   await owner.getByRole('link', { name: 'Deletion failed', exact: true }).click()
-  const persons = owner.getByRole('table', { name: 'Persons' }).locator('tbody tr')
+  const persons = owner.getByRole('table', { name: 'People' }).locator('tbody tr')
   await owner.waitForURL('**/persons?state=deletion_failed')
   await owner.reload()
   await persons.getByText('Deletion failed').waitFor()
   expect(await persons.count()).toBe(1)
-  await owner.getByRole('link', { name: 'See what failed' }).click()
+  await owner.getByRole('link', { name: 'Show failed deletions' }).click()
   await owner.getByRole('table', { name: 'Deletions' }).getByRole('link', { name: 'ada' }).click()
   const drawer = owner.getByRole('dialog')
   await drawer.getByText('Attempt 5').waitFor()
   await drawer.getByText('Attempt 1', { exact: true }).waitFor()
 
   await heal()
-  await drawer.getByRole('button', { name: 'Request the deletion again…' }).click()
+  await drawer.getByRole('button', { name: 'Request deletion again…' }).click()
   const again = owner.getByRole('dialog').last()
   await again.getByLabel(/to confirm/).fill('ada')
   await again.getByRole('button', { name: /^Delete person/ }).click()
@@ -69,7 +69,7 @@ test('a deletion that fails shows its attempts, ends as failed, and is asked for
     .toBe(404)
 })
 
-test('what is left of a person is a page that says so, with a receipt that can be verified', async ({
+test('the page of an erased person says so and has a receipt that can be verified', async ({
   lethe,
   browser,
   owner,
@@ -78,9 +78,16 @@ test('what is left of a person is a page that says so, with a receipt that can b
     externalId: 'grace',
     properties: { name: 'Grace Hopper' },
   })
-  await recordVisit(browser, lethe, 'grace')
+  const recorded = await recordVisit(browser, lethe, null)
+  // The whole of the visit was before this.
+  const linked = await fetch(`${lethe.url}/ingest/v1/identify?key=${lethe.publicKey}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ browserId: recorded.browserId, userId: 'grace' }),
+  })
+  expect(linked.status).toBe(200)
   await openPerson(owner, 'Grace Hopper')
-  await owner.getByRole('table', { name: 'Sessions' }).getByText('before identification').waitFor()
+  await owner.getByRole('table', { name: 'Sessions' }).getByText('before sign-in').waitFor()
   await owner.getByRole('button', { name: 'Delete…' }).click()
   await owner.getByLabel(/to confirm/).fill('grace')
   await owner.getByRole('button', { name: 'Delete person and 1 recording' }).click()
@@ -89,15 +96,15 @@ test('what is left of a person is a page that says so, with a receipt that can b
   await owner.getByRole('heading', { name: /This person was deleted on/ }).waitFor()
   expect((await lethe.api('GET', '/v1/persons/grace')).status).toBe(404)
 
-  await owner.getByRole('button', { name: 'Verify it' }).click()
+  await owner.getByRole('button', { name: 'Verify', exact: true }).click()
   await owner.getByText('Genuine and unchanged').waitFor()
-  await owner.getByText('the receipt is about this externalId').waitFor()
+  await owner.getByText('for this external ID').waitFor()
   const download = owner.waitForEvent('download')
-  await owner.getByRole('button', { name: 'Download the receipt' }).click()
+  await owner.getByRole('button', { name: 'Download receipt' }).click()
   const file = await (await download).path()
   const receipt = await readFile(file, 'utf8')
   expect(receipt.split('.')).toHaveLength(3)
-  // Whoever has the file and the published keys can check it without this installation.
+  // The file and the published keys are enough to check it without this installation.
   const jwks = join(lethe.dataDir, 'jwks.json')
   await writeFile(jwks, await (await fetch(`${lethe.url}/.well-known/jwks.json`)).text())
   const words = ['receipt', 'verify', file, '--jwks', jwks, '--external-id']
@@ -105,28 +112,28 @@ test('what is left of a person is a page that says so, with a receipt that can b
   expect(() => command(...words, 'ada')).toThrow()
 
   // The file is worth what it says wherever it is looked at, and nothing once it was touched.
-  await owner.getByRole('link', { name: 'See the job' }).click()
+  await owner.getByRole('link', { name: 'Show job' }).click()
   await owner.getByRole('dialog').getByRole('button', { name: 'Close' }).click()
   await owner.getByRole('button', { name: 'Verify a receipt' }).click()
   const dialog = owner.getByRole('dialog')
   const verdictOn = async (text: string, externalId: string) => {
     await dialog.getByLabel('Receipt', { exact: true }).fill(text)
-    await dialog.getByLabel(/externalId/).fill(externalId)
+    await dialog.getByLabel(/External ID/).fill(externalId)
     await dialog.getByRole('button', { name: 'Verify', exact: true }).click()
   }
   await verdictOn(receipt, 'grace')
   await dialog.getByText('Genuine and unchanged').waitFor()
   await verdictOn(receipt, 'ada')
-  await dialog.getByText('Genuine, but about somebody else').waitFor()
+  await dialog.getByText('Genuine, but for a different person').waitFor()
   const [head = '', payload = '', signature = ''] = receipt.split('.')
   const forged = Buffer.from(payload, 'base64url')
     .toString()
     .replace('"attempts":1', '"attempts":2')
   await verdictOn([head, Buffer.from(forged).toString('base64url'), signature].join('.'), '')
-  await dialog.getByText('The signature does not fit').waitFor()
+  await dialog.getByText('The signature doesn’t match').waitFor()
 })
 
-test('recordings that are kept stay playable and belong to nobody', async ({
+test('kept recordings stay playable and are linked to nobody', async ({
   lethe,
   browser,
   owner,
@@ -138,11 +145,11 @@ test('recordings that are kept stay playable and belong to nobody', async ({
   await recordVisit(browser, lethe, 'alan')
   await openPerson(owner, 'Alan Turing')
   await owner.getByRole('button', { name: 'Delete…' }).click()
-  await owner.getByText('They may still show personal data on the screen').waitFor()
+  await owner.getByText('They may still show personal data').waitFor()
   await owner.getByText('Person only, keep recordings anonymous').click()
   await owner.getByLabel(/to confirm/).fill('alan')
   await owner.getByRole('button', { name: 'Delete person, keep 1 recording' }).click()
-  await owner.getByText('The recordings were kept and belong to nobody.').waitFor()
+  await owner.getByText('The recordings were kept and are anonymous.').waitFor()
   await owner.goto('/projects/1/sessions?who=anonymous')
   await owner.getByRole('table', { name: 'Sessions' }).getByRole('link').first().click()
   await owner.getByRole('heading', { name: 'Anonymous visitor' }).waitFor()
@@ -165,11 +172,11 @@ test('a recording leaves the screen when its person is erased', async ({
   await owner.getByRole('table', { name: 'Sessions' }).getByRole('link').first().click()
   await owner.getByRole('button', { name: 'Play', exact: true }).waitFor()
   await lethe.api('DELETE', '/v1/persons/edsger')
-  await owner.getByText('This recording was deleted just now').waitFor({ timeout: 30_000 })
+  await owner.getByText('This recording was just deleted').waitFor({ timeout: 30_000 })
   expect(await owner.locator('iframe').count()).toBe(0)
 })
 
-test('who is gone is asked for no more, and nothing is asked while nobody looks', async ({
+test('the page of an erased person stops polling, and no page polls while it is hidden', async ({
   lethe,
   browser,
   owner,
@@ -195,7 +202,7 @@ test('who is gone is asked for no more, and nothing is asked while nobody looks'
   const state = await owner.context().storageState()
   const away = await (await newWindow(browser, lethe, { storageState: state })).newPage()
   await away.goto('/projects/1/persons')
-  await away.getByRole('heading', { name: 'No persons yet' }).waitFor()
+  await away.getByRole('heading', { name: 'No people yet' }).waitFor()
   await away.evaluate(`
     Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })
     document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
@@ -211,7 +218,7 @@ test('who is gone is asked for no more, and nothing is asked while nobody looks'
   await away.context().close()
 })
 
-test('the list of deletions is filtered, linked to, and given out as CSV', async ({ owner }) => {
+test('the list of deletions can be filtered, linked to and exported as CSV', async ({ owner }) => {
   await owner.goto('/projects/1/deletions')
   const rows = owner.getByRole('table', { name: 'Deletions' }).locator('tbody tr')
   await rows.first().waitFor()

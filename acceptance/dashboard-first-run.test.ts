@@ -10,17 +10,18 @@ test('from the set-up link to the first recording watched', async ({ lethe, brow
   const started = await fetch(`${lethe.url}/ingest/v1/start?key=${key}`, { method: 'POST' })
   expect(started.status).toBe(200)
 
-  await recordVisit(browser, lethe, 'ada')
+  // Long enough for a link to its third second.
+  await recordVisit(browser, lethe, 'ada', 5_000)
   // Nobody reloads the page: it notices.
-  await owner.getByText('Recordings arrive.').waitFor({ timeout: 30_000 })
-  await owner.getByRole('link', { name: 'Watch it' }).click()
+  await owner.getByText('Recordings are coming in.').waitFor({ timeout: 30_000 })
+  await owner.getByRole('link', { name: 'Watch recording' }).click()
   await owner.waitForURL('**/sessions/*')
 
   const recorded = owner
     .frameLocator('iframe[title="Replay of the session"]')
     .frameLocator('iframe')
   await recorded.getByText('Fennel & Fig').first().waitFor({ state: 'attached', timeout: 30_000 })
-  await owner.getByRole('list').getByText('Click on').first().waitFor()
+  await owner.getByRole('list').getByText('Clicked').first().waitFor()
   await owner.getByRole('button', { name: 'Play', exact: true }).click()
   await owner.getByRole('button', { name: 'Watch again' }).waitFor({ timeout: 60_000 })
   expect(await recorded.getByText('Basket (4)').count()).toBe(1)
@@ -35,7 +36,7 @@ test('the set-up link works once, and then leads to the sign-in', async ({
   const page = await (await newWindow(browser, lethe)).newPage()
   await page.goto(lethe.setUpLink)
   await page.getByRole('heading', { name: 'This link no longer works' }).waitFor()
-  await page.getByRole('link', { name: 'Go to the sign-in' }).click()
+  await page.getByRole('link', { name: 'Go to sign-in' }).click()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   expect(new URL(page.url()).hash).toBe('')
   await page.context().close()
@@ -46,14 +47,14 @@ test('a secret key is shown once, in the tab about the backend, and works', asyn
   owner,
 }) => {
   await owner.goto('/projects/1/install?way=backend')
-  await owner.getByRole('button', { name: 'Make a secret key' }).click()
+  await owner.getByRole('button', { name: 'Create a secret key' }).click()
   const key = (await owner.getByText(/^sk_\w+$/).textContent()) ?? ''
   const answer = await fetch(`${lethe.url}/v1/persons`, {
     headers: { authorization: `Bearer ${key}` },
   })
   expect(answer.status).toBe(200)
   await owner.reload()
-  await owner.getByRole('button', { name: 'Make a secret key' }).waitFor()
+  await owner.getByRole('button', { name: 'Create a secret key' }).waitFor()
   expect(await owner.content()).not.toContain(key)
 })
 
@@ -79,7 +80,7 @@ test('a link to a moment opens the recording there', async ({ owner }) => {
     .toBe(String(seconds * 1_000))
 })
 
-test('a filter of the sessions stands in the address, and back and reload keep it', async ({
+test('a filter of the sessions is in the address, and back and reload keep it', async ({
   browser,
   lethe,
   owner,
@@ -131,7 +132,7 @@ test('the first load stays below 200 KB without the player', async ({ lethe, own
   })
   await client.send('Network.setCacheDisabled', { cacheDisabled: true })
   await page.goto('/projects/1/persons')
-  await page.getByRole('table', { name: 'Persons' }).waitFor()
+  await page.getByRole('table', { name: 'People' }).waitFor()
   await page.waitForLoadState('networkidle').catch(() => {})
   const files = Object.entries(bytes).filter(([url]) => !url.includes('/dashboard/v1/'))
   const total = files.reduce((sum, [, size]) => sum + size, 0)

@@ -29,9 +29,7 @@ test('of 2,000 persons those far from the window are in the page, and not drawn'
   await expect.poll(() => owner.evaluate(`${isDrawn}(${found})`)).toBe(true)
 })
 
-test('the columns stand beneath their heads and stay there, however far one scrolls', async ({
-  owner,
-}) => {
+test('columns stay aligned with their heads, however far one scrolls', async ({ owner }) => {
   await owner.goto(address)
   await untilAllAreThere(owner)
   const edges = (row: string) =>
@@ -47,19 +45,19 @@ test('the columns stand beneath their heads and stay there, however far one scro
   expect(Math.round((await owner.evaluate(head)) as number)).toBe(0)
 })
 
-test('a choice and the focus outlast scrolling to the other end', async ({ owner }) => {
+test('the selection and the focus survive scrolling to the other end', async ({ owner }) => {
   await owner.goto(address)
   await untilAllAreThere(owner)
-  await owner.getByLabel('Choose Person 1998').check()
+  await owner.getByLabel('Select Person 1998').check()
   await owner.evaluate(`scrollTo(0, document.documentElement.scrollHeight)`)
   await expect.poll(() => owner.evaluate(`${isDrawn}(${rows}.at(-1))`)).toBe(true)
-  await owner.getByLabel('Choose Person 0001').check()
-  await owner.getByText('2 persons chosen').waitFor()
+  await owner.getByLabel('Select Person 0001').check()
+  await owner.getByText('2 selected').waitFor()
   await owner.evaluate(`scrollTo(0, 0)`)
   await expect.poll(() => owner.evaluate(`${isDrawn}(${rows}.at(0))`)).toBe(true)
-  expect(await owner.evaluate('document.activeElement.ariaLabel')).toBe('Choose Person 0001')
-  expect(await owner.getByLabel('Choose Person 1998').isChecked()).toBe(true)
-  await owner.getByRole('button', { name: 'Choose nobody' }).click()
+  expect(await owner.evaluate('document.activeElement.ariaLabel')).toBe('Select Person 0001')
+  expect(await owner.getByLabel('Select Person 1998').isChecked()).toBe(true)
+  await owner.getByRole('button', { name: 'Clear selection' }).click()
 })
 
 test.for([

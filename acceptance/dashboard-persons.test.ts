@@ -2,9 +2,9 @@ import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { type Lethe, newWindow, test } from './lethe.ts'
 
-const rowsOf = (page: Page) => page.getByRole('table', { name: 'Persons' }).locator('tbody tr')
+const rowsOf = (page: Page) => page.getByRole('table', { name: 'People' }).locator('tbody tr')
 
-test('the search is a key away, stands in the address, and back and reload keep it', async ({
+test('the search has a shortcut and is in the address, and back and reload keep it', async ({
   lethe,
   owner,
 }) => {
@@ -31,8 +31,8 @@ test('the search is a key away, stands in the address, and back and reload keep 
   await owner.reload()
   await expect.poll(() => rowsOf(owner).count()).toBe(10)
   await owner.getByRole('searchbox').fill('nobody like this')
-  await owner.getByRole('heading', { name: 'Nobody matches' }).waitFor()
-  await owner.getByRole('link', { name: 'Show all persons' }).click()
+  await owner.getByRole('heading', { name: 'No people match' }).waitFor()
+  await owner.getByRole('link', { name: 'Show all people' }).click()
   await expect.poll(() => rowsOf(owner).count()).toBe(50)
 })
 
@@ -66,7 +66,10 @@ async function visitOften(lethe: Lethe, userId: string, times: number): Promise<
   }
 }
 
-test('so it is with the sessions of a person, and with the audit log', async ({ lethe, owner }) => {
+test('the sessions of a person and the audit log are loaded on demand too', async ({
+  lethe,
+  owner,
+}) => {
   await visitOften(lethe, 'often', 60)
   await owner.goto('/projects/1/persons?search=often')
   await owner.getByRole('link', { name: 'often' }).click()
@@ -115,15 +118,15 @@ test('properties are added, edited and removed by the rules of the API', async (
     (await lethe.api('GET', '/v1/persons/grace')).json.person.properties
   const dialog = owner.getByRole('dialog')
 
-  await owner.getByRole('button', { name: 'Add a property' }).click()
+  await owner.getByRole('button', { name: 'Add property' }).click()
   await dialog.getByLabel('Key').fill('plan')
   await dialog.getByRole('button', { name: 'Save' }).click()
-  await dialog.getByText('There is a property with this key already.').waitFor()
+  await dialog.getByText('A property with this key already exists.').waitFor()
   await dialog.getByLabel('Key').fill('address')
-  await dialog.getByLabel('Kind').selectOption('json')
+  await dialog.getByLabel('Type').selectOption('json')
   await dialog.getByLabel('Value').fill('null')
   await dialog.getByRole('button', { name: 'Save' }).click()
-  await dialog.getByText('null stands for removing the key.').waitFor()
+  await dialog.getByText('null removes the key.').waitFor()
   await dialog.getByLabel('Value').fill('{ "city": "Linz" }')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await dialog.waitFor({ state: 'detached' })
@@ -145,7 +148,7 @@ test('properties are added, edited and removed by the rules of the API', async (
   expect(await properties()).toMatchObject({ seats: 4 })
 
   await owner.getByRole('button', { name: 'Remove plan' }).click()
-  await dialog.getByRole('button', { name: 'Remove the property' }).click()
+  await dialog.getByRole('button', { name: 'Remove property' }).click()
   await dialog.waitFor({ state: 'detached' })
   expect(await properties()).toEqual({
     name: 'Grace Hopper',
@@ -177,13 +180,13 @@ test('two members at once see what the other does', async ({ lethe, browser, own
 test('several persons are deleted at once', async ({ lethe, owner }) => {
   await owner.goto('/projects/1/persons?search=p-10')
   await expect.poll(() => rowsOf(owner).count()).toBe(11)
-  await owner.getByLabel('Choose all persons of the list').check()
-  await owner.getByLabel('Choose Person 100').uncheck()
-  await owner.getByText('10 persons chosen').waitFor()
+  await owner.getByLabel('Select all people in the list').check()
+  await owner.getByLabel('Select Person 100').uncheck()
+  await owner.getByText('10 selected').waitFor()
   await owner.getByRole('button', { name: 'Delete…' }).click()
-  await owner.getByLabel(/to confirm/).fill('delete 10 persons')
-  await owner.getByRole('button', { name: /^Delete 10 persons/ }).click()
-  await owner.getByText('10 deletions have begun').waitFor()
+  await owner.getByLabel(/to confirm/).fill('delete 10 people')
+  await owner.getByRole('button', { name: /^Delete 10 people/ }).click()
+  await owner.getByText('10 deletions started').waitFor()
   await expect.poll(() => rowsOf(owner).count(), { timeout: 30_000 }).toBe(1)
   expect((await lethe.api('GET', '/v1/persons/p-100')).status).toBe(200)
   expect((await lethe.api('GET', '/v1/persons/p-101')).status).toBe(404)

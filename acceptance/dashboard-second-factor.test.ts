@@ -9,7 +9,7 @@ async function signOut(page: Page): Promise<void> {
 }
 
 async function givePassword(page: Page): Promise<void> {
-  await page.getByLabel('E-mail').fill(ownerEmail)
+  await page.getByLabel('Email', { exact: true }).fill(ownerEmail)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
@@ -21,36 +21,37 @@ async function giveCode(page: Page, code: string): Promise<void> {
 
 const isIn = (page: Page) => page.getByRole('button', { name: /Margaret Hamilton/ }).waitFor()
 
-test('a second factor is added, asked for, stood in for by a recovery code, and taken off', async ({
+test('a second factor is added, required, replaced by a recovery code once, and removed', async ({
   owner,
 }) => {
   await owner.goto('/projects/1/account')
-  await owner.getByRole('button', { name: 'Add a second factor…' }).click()
+  await owner.getByRole('button', { name: 'Set up two-factor authentication…' }).click()
   const dialog = owner.getByRole('dialog')
   await dialog.getByLabel('Your password').fill(password)
-  await dialog.getByRole('button', { name: 'Go on' }).click()
+  await dialog.getByRole('button', { name: 'Continue' }).click()
   const secret = (await dialog.getByText(/^[A-Z2-7]{16,}=*$/).textContent()) as string
   const recoveryCodes = await dialog.getByRole('listitem').allTextContents()
   expect(recoveryCodes).toHaveLength(10)
 
   // One that the authenticator does not show: nothing is switched on.
-  await dialog.getByLabel('Code of the authenticator').fill(wrongCodeOf(secret))
-  await dialog.getByRole('button', { name: 'Switch it on' }).click()
+  await dialog.getByLabel('Authenticator code').fill(wrongCodeOf(secret))
+  await dialog.getByRole('button', { name: 'Turn on' }).click()
   await dialog.getByRole('alert').waitFor()
-  await dialog.getByLabel('Code of the authenticator').fill(codeOf(secret))
-  await dialog.getByRole('button', { name: 'Switch it on' }).click()
-  await owner.getByText('The second factor is on').first().waitFor()
+  await dialog.getByLabel('Authenticator code').fill(codeOf(secret))
+  await dialog.getByRole('button', { name: 'Turn on' }).click()
+  await owner.getByText('Two-factor authentication is on').first().waitFor()
 
   await signOut(owner)
   await givePassword(owner)
-  await owner.getByRole('heading', { name: 'Second factor' }).waitFor()
+  await owner.getByRole('heading', { name: 'Two-factor authentication' }).waitFor()
   // The password alone opens no page.
   await owner.goto('/projects/1/persons')
-  await owner.getByLabel('E-mail').waitFor()
+  await owner.getByLabel('Email', { exact: true }).waitFor()
   await givePassword(owner)
   await giveCode(owner, wrongCodeOf(secret))
   await owner.getByRole('alert').waitFor()
-  await giveCode(owner, codeOf(secret))
+  // The code of the step above was used: each is good once.
+  await giveCode(owner, codeOf(secret, 1))
   await isIn(owner)
 
   await signOut(owner)
@@ -59,10 +60,11 @@ test('a second factor is added, asked for, stood in for by a recovery code, and 
   await isIn(owner)
 
   await owner.goto('/projects/1/account')
-  await owner.getByRole('button', { name: 'Take it off…' }).click()
+  await owner.getByRole('button', { name: 'Turn off…' }).click()
   await dialog.getByLabel('Your password').fill(password)
-  await dialog.getByRole('button', { name: 'Take it off', exact: true }).click()
-  await owner.getByRole('button', { name: 'Add a second factor…' }).waitFor()
+  await dialog.getByLabel('Two-factor code').fill(recoveryCodes[1] as string)
+  await dialog.getByRole('button', { name: 'Turn off', exact: true }).click()
+  await owner.getByRole('button', { name: 'Set up two-factor authentication…' }).waitFor()
   await signOut(owner)
   await givePassword(owner)
   await isIn(owner)

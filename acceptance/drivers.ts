@@ -9,7 +9,7 @@ import puppeteer from 'puppeteer-core'
 /** One window of a browser, as far as the smoke tests need it. */
 export interface Driven {
   open(url: string): Promise<void>
-  /** Answers an expression of the page. */
+  /** Returns an expression of the page. */
   evaluate(expression: string): Promise<unknown>
   click(selector: string): Promise<void>
   close(): Promise<void>
@@ -161,8 +161,8 @@ async function untilTrue(what: () => Promise<boolean>): Promise<void> {
   throw new Error('WebKitWebDriver does not answer.')
 }
 
-/** The driver cannot pick a port by itself. */
-function freePort(): Promise<number> {
+/** For what cannot pick a port by itself. */
+export function freePort(): Promise<number> {
   const server = createServer()
   return new Promise((resolve) => {
     server.listen(0, '127.0.0.1', () => {

@@ -1,10 +1,12 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { afterEach, test as base, expect } from 'vitest'
+import { afterEach, test as base, expect, inject } from 'vitest'
+import { addressesOf } from '../packages/server/src/embedded/roles.ts'
+import { connectOne } from '../packages/server/src/sql.ts'
 
 const root = join(import.meta.dirname, '..')
 
@@ -72,10 +74,10 @@ export const ownerEmail = 'margaret@example.com'
 export async function setUp(page: Page, lethe: Lethe): Promise<void> {
   await page.goto(lethe.setUpLink)
   await page.getByLabel('Your name').fill('Margaret Hamilton')
-  await page.getByLabel('E-mail').fill(ownerEmail)
+  await page.getByLabel('Email', { exact: true }).fill(ownerEmail)
   await page.getByLabel('Password').fill(password)
-  await page.getByLabel('Name of the project').fill('Web shop')
-  await page.getByRole('button', { name: 'Set up and go on' }).click()
+  await page.getByLabel('Project name').fill('Web shop')
+  await page.getByRole('button', { name: 'Continue' }).click()
   await page.waitForURL('**/install')
 }
 
@@ -94,7 +96,8 @@ export async function newWindow(
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   context.on('request', (request) => {
     const url = request.url()
-    if (!url.startsWith(`${lethe.url}/`) && !/^(?:data|blob|about):/.test(url)) unseen.push(url)
+    const isOwn = [lethe.url, replayOrigin(lethe)].some((origin) => url.startsWith(`${origin}/`))
+    if (!isOwn && !/^(?:data|blob|about):/.test(url)) unseen.push(url)
   })
   context.on('weberror', (error) => unseen.push(`an error in a page: ${error.error().message}`))
   context.on('console', (message) => {
@@ -108,12 +111,18 @@ export async function newWindow(
   return context
 }
 
+/** Where recordings are played: this machine by its other name. */
+const replayOrigin = ({ url }: Lethe) => url.replace('127.0.0.1', 'localhost')
+
 /** With `environment` over what the tests usually run it with. */
 export async function startLethe(
   environment: Record<string, string> = {},
 ): Promise<{ lethe: Lethe; stop(): Promise<void> }> {
   if (!existsSync(join(root, 'packages/dashboard/dist/index.html'))) build()
-  const dataDir = await mkdtemp(join(tmpdir(), 'lethe-acceptance-'))
+  const folder = await mkdtemp(join(tmpdir(), 'lethe-acceptance-'))
+  const dataDir = join(folder, 'data')
+  // A database that is initialised and migrated, and has no project yet.
+  execFileSync('cp', ['-a', inject('dataFolder'), dataDir])
   const child = spawn(process.execPath, ['packages/server/bin/lethe.ts', 'serve'], {
     cwd: root,
     env: {
@@ -156,7 +165,7 @@ export async function startLethe(
       const ended = new Promise((resolve) => child.once('exit', resolve))
       child.kill('SIGTERM')
       await ended
-      await rm(dataDir, { recursive: true, force: true })
+      await rm(folder, { recursive: true, force: true })
     },
   }
 }
@@ -195,16 +204,23 @@ export async function breakBlobs(lethe: Lethe): Promise<() => Promise<void>> {
   }
 }
 
-/** Records a visit to the demo shop with the real recorder: clicks, and who it was. */
+/**
+ * Records a visit to the demo shop with the real recorder: clicks, and who it was. The page is open
+ * for `milliseconds` at least.
+ */
 export async function recordVisit(
   browser: Browser,
   lethe: Lethe,
   userId: string | null,
-): Promise<void> {
-  const context = await newWindow(browser, lethe)
+  milliseconds = 0,
+  options: Parameters<Browser['newContext']>[0] = {},
+): Promise<{ browserId: string }> {
+  const context = await newWindow(browser, lethe, options)
   const page = await context.newPage()
   const chunks = countChunks(page)
-  await page.goto('/demo')
+  const start = page.waitForResponse((response) => response.url().includes('/ingest/v1/start'))
+  await page.goto(`${lethe.url}/demo?key=${lethe.publicKey}`)
+  const { browserId } = await (await start).json()
   await expect.poll(chunks, { timeout: 30_000 }).toBeGreaterThan(0)
   for (const button of (await page.getByRole('button', { name: 'Add' }).all()).slice(0, 3)) {
     await button.click()
@@ -214,10 +230,13 @@ export async function recordVisit(
     await page.evaluate(`lethe.identify(${JSON.stringify(userId)})`)
     await identified
   }
+  const openFor = () => page.evaluate<number>('performance.now()')
+  await expect.poll(openFor, { timeout: 30_000 }).toBeGreaterThan(milliseconds)
   const before = chunks()
   await page.getByRole('button', { name: 'Add' }).first().click()
   await expect.poll(chunks, { timeout: 30_000 }).toBeGreaterThan(before)
   await context.close()
+  return { browserId }
 }
 
 function countChunks(page: Page): () => number {
@@ -226,4 +245,12 @@ function countChunks(page: Page): () => number {
     if (response.url().includes('/ingest/v1/chunks') && response.ok()) count++
   })
   return () => count
+}
+
+/** Lets the ten minutes of every proof pass. */
+export async function ageProofs(lethe: Lethe): Promise<void> {
+  const folder = join(lethe.dataDir, 'postgres')
+  const { sql, end } = await connectOne(addressesOf(folder, folder).service)
+  await sql`update auth.sign_ins set proven_at = proven_at - interval '11 minutes'`
+  await end()
 }

@@ -21,7 +21,7 @@ import {
 
 /* Somebody is erased while their page is open, and goes on being used. */
 
-test('recording goes on as nobody, and no byte of the erased browser is stored again', async ({
+test('recording continues anonymously, and no byte of the erased browser is stored again', async ({
   lethe,
   site,
   page,
@@ -51,7 +51,7 @@ test('recording goes on as nobody, and no byte of the erased browser is stored a
   expect(ofOld.findIndex((response) => response.status() === 410)).toBe(ofOld.length - 1)
 })
 
-test('only the next call of the application names the person again, as somebody new', async ({
+test('only the next identify() of the application identifies the person again, as a new person', async ({
   lethe,
   site,
   page,
@@ -100,7 +100,11 @@ test('what waited offline for the erased browser is thrown away', async ({
   await isGone(lethe, old)
 })
 
-test('so is what an earlier page of the tab could not send', async ({ lethe, site, page }) => {
+test('what an earlier page of the tab could not send is thrown away too', async ({
+  lethe,
+  site,
+  page,
+}) => {
   const { old, chunks } = await openAs('dora', lethe, site, page)
   await page.route('**/ingest/v1/chunks**', (route) => route.abort())
   // Longer than a beacon may be.
@@ -137,7 +141,7 @@ test('all tabs go on as one new browser', async ({ lethe, site, visitor, page })
   await isGone(lethe, old)
 })
 
-test('kept recordings stay as they were, and are tied to nobody, also when she comes again', async ({
+test('kept recordings do not change and are linked to nobody, even when the person comes back', async ({
   lethe,
   site,
   page,
@@ -183,7 +187,7 @@ async function erasing(lethe: Lethe, externalId: string, query = ''): Promise<vo
   })
 }
 
-/** Whoever the page is recorded as, when it is no longer the erased browser. */
+/** The browser that the page is recorded as, when it is no longer the erased one. */
 const untilSomebodyElse = (page: Page, old: Identity) =>
   until(async () => {
     const identity = await identityOf(page)

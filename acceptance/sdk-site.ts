@@ -53,7 +53,7 @@ export async function recordedPage(lethe: Lethe, body: string, nonce = ''): Prom
   return `<!doctype html><html lang="en"><head>${head}</head><body>${body}</body></html>`
 }
 
-/** Waits for a state, and answers it. */
+/** Waits for a state, and returns it. */
 export async function until<T>(what: () => T | Promise<T>): Promise<NonNullable<T>> {
   let seen: T | undefined
   const look = async () => {
@@ -94,7 +94,7 @@ export const isSnapshot = (event: Event) => event.type === 2
 export const changesWith = (events: Event[], text: string) =>
   events.filter((event) => event.type === 3 && JSON.stringify(event.data).includes(`"${text}"`))
 
-/** Waits until the page is recorded from its beginning, and answers as whom. */
+/** Waits until the page is recorded from its beginning, and returns as whom. */
 export async function untilRecorded(lethe: Lethe, page: Evaluating): Promise<Identity> {
   return until(async () => {
     const identity = await identityOf(page)
@@ -118,7 +118,7 @@ export const call = (page: Page, words: string) => page.evaluate(`void lethe.${w
 export const sessionsOf = async (lethe: Lethe, externalId: string) =>
   (await lethe.api('GET', `/v1/persons/${externalId}/sessions`)).json.sessions
 
-/** Plays events to their end in a page of this browser; answers an expression of its `document`. */
+/** Plays events to their end in a page of this browser; returns an expression of its `document`. */
 export async function replay(
   visitor: BrowserContext,
   events: Event[],

@@ -14,7 +14,7 @@ import { migrate } from '../packages/server/src/migrate.ts'
 import { createKey, createProject } from '../packages/server/src/projects/store.ts'
 import { connect } from '../packages/server/src/sql.ts'
 import { chunksOf, clockText, longRecording } from './long-recording.ts'
-import { letheWords, median, start, stop } from './measure.ts'
+import { letheWords, median, start, stop, urlOf } from './measure.ts'
 import { insertPersons } from './persons-data.ts'
 
 const { values: options } = parseArgs({
@@ -29,7 +29,6 @@ const minutes = Number(options.minutes)
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-bench-dashboard-'))
 const embedded = await openEmbedded({ dataDir: folder })
-const { host, port, user, database } = embedded.address
 await migrate(embedded.address)
 const db = connect({ connection: embedded.address, statementSeconds: 600 })
 const project = await createProject(db.sql, 'bench')
@@ -37,7 +36,7 @@ const { text: publicKey } = await createKey(db.sql, project.id, 'public', 'bench
 await insertPersons(db, project.id, Number(options.persons))
 
 const service = await start([...letheWords, 'serve'], /dashboard\s+(\S+#\S+)/, {
-  DATABASE_URL: `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`,
+  DATABASE_URL: urlOf(embedded.address),
   HOST: '127.0.0.1',
   PORT: '0',
   DATA_DIR: join(folder, 'service'),
@@ -92,7 +91,7 @@ async function setUp(browser: Browser, link: string) {
   const page = await context.newPage()
   await page.goto(link)
   await page.getByLabel('Your name').fill('Margaret Hamilton')
-  await page.getByLabel('E-mail').fill('margaret@example.com')
+  await page.getByLabel('Email').fill('margaret@example.com')
   await page.getByLabel('Password').fill('correct horse battery staple')
   await page.getByLabel('Name of the project').fill('bench')
   await page.getByRole('button', { name: 'Set up and go on' }).click()

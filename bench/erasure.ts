@@ -1,7 +1,8 @@
 /**
  * How fast persons are erased, against the floor of the same deletes done bare; a person with very
- * many chunks, and what the API beside it notices; ten thousand DELETEs at once; and claiming
- * beside a million finished jobs: `node bench/erasure.ts [--persons N] [--rounds R] [--chunks N]`.
+ * many chunks, and what the API beside it notices; ten thousand DELETEs at once; claiming beside a
+ * million finished jobs; and the DELETE of a person with very many browsers:
+ * `node bench/erasure.ts [--persons N] [--rounds R] [--chunks N] [--browsers N]`.
  * Prints tables in Markdown. Needs wrk.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -14,7 +15,7 @@ import { parseArgs } from 'node:util'
 import { openFolder } from '../packages/server/src/blobs/filesystem.ts'
 import { type MasterKeys, parseMasterKeys } from '../packages/server/src/blobs/master-keys.ts'
 import { openEmbedded } from '../packages/server/src/embedded/embedded.ts'
-import { claimJobs } from '../packages/server/src/erasure/claim.ts'
+import { claimJobs } from '../packages/server/src/erasure/job-leases.ts'
 import { createErasureMetrics } from '../packages/server/src/erasure/metrics.ts'
 import { requestDeletion, requestDeletions } from '../packages/server/src/erasure/request.ts'
 import { openSigner } from '../packages/server/src/erasure/signing-keys.ts'
@@ -24,8 +25,9 @@ import { createMetrics } from '../packages/server/src/metrics.ts'
 import { migrate } from '../packages/server/src/migrate.ts'
 import { writePerson } from '../packages/server/src/persons/store.ts'
 import { createKey, createProject } from '../packages/server/src/projects/store.ts'
+import { suppressionsWith } from '../packages/server/src/projects/suppressions.ts'
 import { connect, type Db, type DbAddress } from '../packages/server/src/sql.ts'
-import { letheWords, load, median, residentMegabytes, start, stop } from './measure.ts'
+import { letheWords, load, median, residentMegabytes, start, stop, urlOf } from './measure.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -38,6 +40,8 @@ const { values: options } = parseArgs({
     deletes: { type: 'string', default: '10000' },
     /** Finished jobs beside which is claimed; 0 leaves it out. */
     finished: { type: 'string', default: '1000000' },
+    /** Of the one person whose DELETE is compared with that of a person with one; 0 leaves it out. */
+    browsers: { type: 'string', default: '300000' },
     /** Bytes of a blob. */
     bytes: { type: 'string', default: '20000' },
   },
@@ -46,6 +50,7 @@ const persons = Number(options.persons)
 const blobBytes = Number(options.bytes)
 const jobsAtOnce = 4
 const drainMinutesMaximum = 10
+const deletesMeasured = 60
 
 interface Place {
   folder: string
@@ -72,10 +77,11 @@ async function main() {
   const masterKeys = parseMasterKeys(masterKey)
   const place = { folder, blobsFolder, address, db, masterKey, masterKeys, projectId }
   try {
-    await compareWithFloor(place)
+    if (persons > 0) await compareWithFloor(place)
     if (Number(options.chunks) > 0) await eraseLarge(place, Number(options.chunks))
     if (Number(options.deletes) > 0) await requestMany(place, Number(options.deletes))
     if (Number(options.finished) > 0) await claimBeside(place, Number(options.finished))
+    if (Number(options.browsers) > 0) await deleteBesideBrowsers(place, Number(options.browsers))
   } finally {
     await db.end()
     await embedded.close()
@@ -123,7 +129,7 @@ async function seed(
       insert into persons (project_id, id, external_id, properties, created_at, updated_at)
       select ${projectId}, (extract(epoch from now) * 1000)::bigint << 20 | nextval('person_order'),
         ${prefix} || '-' || n, '{"name": "N"}', now, now
-      from generate_series(1, ${count}::int) n, (select app_now() as now) clock
+      from generate_series(1, ${count}::int) n, app_now() as now
       returning id, external_id
     ), search as (
       insert into person_search (project_id, person_id, text)
@@ -226,6 +232,7 @@ async function secondsOfWorker(place: Place, { externalIds }: Seeded): Promise<n
       log: createLog('silent'),
       metrics: createErasureMetrics(createMetrics().registry),
       signer,
+      suppressions: suppressionsWith(place.masterKeys),
       retryDelaysSeconds: [30, 60, 120, 240],
       backupRetentionDays: 30,
       jobsAtOnce,
@@ -260,9 +267,8 @@ async function eraseLarge(place: Place, chunks: number) {
   const { externalIds } = await seed(place, 1, sessions, Math.min(chunks, 1_000))
   await writePerson(db.sql, projectId, 'bystander', {}, true)
   const { text: key } = await createKey(db.sql, projectId, 'secret', 'bench')
-  const { host, port, user, database } = place.address
   const { found: url, child } = await start([...letheWords, 'serve'], /Lethe listens on (\S+)/, {
-    DATABASE_URL: `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`,
+    DATABASE_URL: urlOf(place.address),
     PORT: '0',
     DATA_DIR: join(place.folder, 'service'),
     MASTER_KEY: place.masterKey,
@@ -369,6 +375,88 @@ async function claimBeside(place: Place, finished: number) {
   console.log(`| beside the few finished jobs of before | ${before.toFixed(2)} |`)
   console.log(
     `| beside ${finished} finished ones, before and after analyze | ${beside.toFixed(2)}, ${analyzed.toFixed(2)} |`,
+  )
+}
+
+/**
+ * DELETE of a person with very many browsers and of one with one, in turns: each is taken back, so
+ * that the same persons are asked for again. Then a worker of its own erases all of them.
+ */
+async function deleteBesideBrowsers(place: Place, browsers: number) {
+  const { db, projectId } = place
+  const { text: key } = await createKey(db.sql, projectId, 'secret', 'bench')
+  const [one, many] = (await seed(place, 2, 0, 0)).externalIds as [string, string]
+  for (let rest = browsers - 1; rest > 0; rest -= 50_000) {
+    await db.sql`
+      with browser as (
+        insert into browsers (project_id, id)
+        select ${projectId}, gen_random_uuid() from generate_series(1, ${Math.min(rest, 50_000)}::int)
+        returning id
+      ), key as (
+        insert into browser_keys (project_id, browser_id, master_key_id, wrapped)
+        select ${projectId}, id, 'k1', decode(repeat('00', 61), 'hex') from browser
+      )
+      insert into person_browsers (project_id, browser_id, person_id)
+      select ${projectId}, browser.id, p.id from browser, persons p
+      where p.project_id = ${projectId} and p.external_id = ${many}`
+  }
+  await db.sql`analyze`
+  const settings = {
+    DATABASE_URL: urlOf(place.address),
+    DATA_DIR: join(place.folder, 'service'),
+    MASTER_KEY: place.masterKey,
+    LOG_LEVEL: 'error',
+  }
+  const words = [...letheWords, 'serve', '--no-worker']
+  const { found, child } = await start(words, /Lethe listens on (\S+)/, { ...settings, PORT: '0' })
+  const requested = async (externalId: string) => {
+    const begun = performance.now()
+    const headers = { authorization: `Bearer ${key}` }
+    const url = `${found}/v1/persons/${externalId}`
+    const { status } = await fetch(url, { method: 'DELETE', headers })
+    if (status !== 202) throw new Error(`DELETE answered ${status}.`)
+    return performance.now() - begun
+  }
+  const takeBack = (externalId: string) =>
+    db.begin(async (tx) => {
+      await tx`
+        update persons set deletion_job_id = null
+        where project_id = ${projectId} and external_id = ${externalId}`
+      await tx`
+        delete from deletion_jobs
+        where project_id = ${projectId} and external_id = ${externalId}`
+    })
+  const times: Record<string, number[]> = { [one]: [], [many]: [] }
+  for (let round = 0; round < deletesMeasured; round++) {
+    for (const externalId of [one, many]) {
+      times[externalId]?.push(await requested(externalId))
+      await takeBack(externalId)
+    }
+  }
+  await requested(many)
+  await stop(child)
+  const worker = await start([...letheWords, 'worker'], /\S+/, settings)
+  const before = residentMegabytes(worker.child.pid as number)
+  let megabytes = before
+  const begun = performance.now()
+  const drained = untilDrained(place, 200)
+  const watching = setInterval(() => {
+    megabytes = Math.max(megabytes, residentMegabytes(worker.child.pid as number))
+  }, 200)
+  await drained
+  clearInterval(watching)
+  await stop(worker.child)
+  const p99 = (all: number[] = []) =>
+    all.toSorted((a, b) => a - b)[Math.ceil(all.length * 0.99) - 1]
+  const row = (of: string) => `${median(times[of] ?? []).toFixed(1)}, ${p99(times[of])?.toFixed(1)}`
+  console.log(`| DELETE, ${deletesMeasured} of each in turns: p50, p99 in ms | |`)
+  console.log('| --- | --- |')
+  console.log(`| of a person with 1 browser | ${row(one)} |`)
+  console.log(`| of a person with ${browsers} browsers | ${row(many)} |`)
+  const seconds = (performance.now() - begun) / 1_000
+  console.log(`| seconds until a worker has erased them | ${seconds.toFixed(0)} |`)
+  console.log(
+    `| MB of the worker at its start, and at most | ${before.toFixed(0)}, ${megabytes.toFixed(0)} |`,
   )
 }
 

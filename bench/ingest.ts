@@ -1,29 +1,38 @@
 /**
  * Ingestion on one core against its floor, the same bytes written by the same number of writers
  * with an fsync of file and folder each: `node bench/ingest.ts [--minutes M] [--rounds R]
- * [--connections C]`. Prints tables in Markdown. Needs wrk and taskset (util-linux).
+ * [--connections C] [--beside CHECKOUT]…`, which measures other versions in turns with this one.
+ * Prints tables in Markdown. Needs wrk and taskset (util-linux).
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { openEmbedded } from '../packages/server/src/embedded/embedded.ts'
-import { migrate } from '../packages/server/src/migrate.ts'
-import { createKey, createProject } from '../packages/server/src/projects/store.ts'
-import { connect } from '../packages/server/src/sql.ts'
-import { inTurns, type Load, letheWords, load, median, residentMegabytes, stop } from './measure.ts'
+import {
+  inTurns,
+  type Load,
+  letheWordsOf,
+  load,
+  median,
+  residentMegabytes,
+  stop,
+  urlOf,
+} from './measure.ts'
 
 const { values: options } = parseArgs({
   options: {
     /** How long the last run is, in which the memory is watched. */
     minutes: { type: 'string', default: '0.5' },
     rounds: { type: 'string', default: '3' },
-    connections: { type: 'string', default: '16' },
+    connections: { type: 'string', default: '32' },
     seconds: { type: 'string', default: '5' },
+    /** Folders of other versions, with their dependencies installed. */
+    beside: { type: 'string', multiple: true, default: [] },
+    kilobytes: { type: 'string', default: '8,64,256' },
     /** Is the floor itself: writes bytes of that size for some seconds into a folder. */
     floor: { type: 'string' },
     folder: { type: 'string' },
@@ -59,35 +68,73 @@ function chunkOf(gzipBytes: number): Buffer {
 
 async function main() {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-bench-ingest-'))
-  const embedded = await openEmbedded({ dataDir: join(folder, 'database') })
-  const { host, port, user, database } = embedded.address
-  const databaseUrl = `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
-  await migrate(embedded.address)
-  const db = connect({ connection: embedded.address })
-  const { id } = await createProject(db.sql, 'bench')
-  const { text: key } = await createKey(db.sql, id, 'public', 'bench')
-  const service = await startPinned({
-    DATABASE_URL: databaseUrl,
-    PORT: '0',
-    DATA_DIR: join(folder, 'service'),
-    INGEST_LIMIT_PER_ADDRESS: '0',
-    INGEST_LIMIT_PER_PROJECT: '0',
-  })
+  const services: Service[] = []
   try {
-    const places = await startSessions(service.url, key, 64)
-    await compare(folder, service, key, places)
-    await watchMemory(service, folder, key, places)
+    services.push(await startService('this', join(import.meta.dirname, '..'), folder))
+    for (const root of options.beside) {
+      services.push(await startService(basename(root), resolve(root), folder))
+    }
+    await compare(folder, services)
+    for (const service of services) await watchMemory(service, folder)
   } finally {
-    await stop(service.child)
-    await db.end()
-    await embedded.close()
+    for (const service of services) await service.end()
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
+interface Service {
+  name: string
+  url: string
+  pid: number
+  databasePid: number
+  key: string
+  places: Place[]
+  end(): Promise<void>
+}
+
+/** A version with a database of its own, put together by its own code. */
+async function startService(name: string, root: string, folder: string): Promise<Service> {
+  const source = join(root, 'packages/server/src')
+  const { openEmbedded } = await import(join(source, 'embedded/embedded.ts'))
+  const { migrate } = await import(join(source, 'migrate.ts'))
+  const { createKey, createProject } = await import(join(source, 'projects/store.ts'))
+  const { connect } = await import(join(source, 'sql.ts'))
+  const dataDir = join(folder, name, 'database')
+  const embedded = await openEmbedded({ dataDir })
+  await migrate(embedded.address)
+  const db = connect({ connection: embedded.address })
+  const { id } = await createProject(db.sql, 'bench')
+  const { text: key } = await createKey(db.sql, id, 'public', 'bench')
+  await db.end()
+  const { url, child } = await startPinned(letheWordsOf(root), {
+    DATABASE_URL: urlOf(embedded.address),
+    PORT: '0',
+    DATA_DIR: join(folder, name, 'service'),
+    INGEST_LIMIT_PER_ADDRESS: '0',
+    INGEST_LIMIT_PER_PROJECT: '0',
+  })
+  return {
+    name,
+    url,
+    pid: child.pid as number,
+    databasePid: postmasterPid(dataDir),
+    key,
+    places: await startSessions(url, key, 64),
+    async end() {
+      await stop(child)
+      await embedded.close()
+    },
+  }
+}
+
+function postmasterPid(dataDir: string): number {
+  const path = globSync('**/postmaster.pid', { cwd: dataDir })[0] as string
+  return Number(readFileSync(join(dataDir, path), 'utf8').split('\n')[0])
+}
+
 /** The service on the first core; database and load take the others. */
-function startPinned(environment: Record<string, string>) {
-  const child = spawn('taskset', ['-c', '0', process.execPath, ...letheWords, 'serve'], {
+function startPinned(words: string[], environment: Record<string, string>) {
+  const child = spawn('taskset', ['-c', '0', process.execPath, ...words, 'serve'], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -117,7 +164,7 @@ async function startSessions(url: string, key: string, count: number): Promise<P
 }
 
 /** Chunks of their own each: sessions in turns, a tab for each run, numbers counted up. */
-function uploads(url: string, key: string, places: Place[], file: string) {
+function uploads({ url, key, places }: Service, file: string) {
   const tab = `run${++runs}`
   const list = places
     .map(({ browserId, sessionId }) => `"&browser=${browserId}&session=${sessionId}"`)
@@ -139,52 +186,59 @@ end`,
   }
 }
 
-interface Service {
-  url: string
-  child: ChildProcess
-}
-
-async function compare(
-  folder: string,
-  { url, child }: Service,
-  key: string,
-  places: Place[],
-): Promise<void> {
+async function compare(folder: string, services: Service[]): Promise<void> {
   console.log(
-    `Ingestion, the service on one core, ${connections} connections, ${options.rounds} rounds of ${seconds} s, medians. The floor: ${connections} writers, each chunk a new file, fsync of file and folder, on the same core. CPU is the process's own time a chunk, which other load on the machine does not change.\n`,
+    `Ingestion, the service on one core, ${connections} connections, ${options.rounds} rounds of ${seconds} s, medians. The floor: ${connections} writers, each chunk a new file, fsync of file and folder, on the same core. CPU is the processes' own time a chunk, which other load on the machine changes little.\n`,
   )
   console.log(
-    '| chunk (gzip) | chunks/s | MB/s | of the floor | CPU ms | floor CPU ms | p50 ms | p99 ms | floor chunks/s | floor p99 ms |',
+    '| version | chunk (gzip) | chunks/s | of the floor | CPU ms | floor CPU ms | database CPU ms | p50 ms | p99 ms | floor chunks/s | floor p99 ms |',
   )
-  console.log('| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |')
-  for (const kilobytes of [8, 64, 256]) {
+  console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |')
+  for (const kilobytes of options.kilobytes.split(',').map(Number)) {
     const body = chunkOf(kilobytes * 1_024)
     const file = join(folder, `chunk-${kilobytes}`)
     writeFileSync(file, body)
-    const cpu = { ours: [] as number[], floor: [] as number[] }
-    const { ours, floor } = await inTurns(
+    const cpu: Record<string, number[]> = {}
+    const note = (name: string, milliseconds: number, run: Load) => {
+      cpu[name] = [...(cpu[name] ?? []), milliseconds / (run.requestsPerSecond * seconds)]
+    }
+    const uploadsOf = (service: Service) => () => {
+      const before = [
+        cpuMilliseconds(service.pid),
+        familyMilliseconds(service.databasePid),
+      ] as const
+      const run = load(uploads(service, file), connections, seconds)
+      note(service.name, cpuMilliseconds(service.pid) - before[0], run)
+      note(`${service.name} database`, familyMilliseconds(service.databasePid) - before[1], run)
+      return run
+    }
+    const { floor, ...loads } = await inTurns(
       {
         async floor() {
           const run = await runFloor(body.length, join(folder, `floor-${kilobytes}-${++runs}`))
-          cpu.floor.push(run.cpuMilliseconds / (run.requestsPerSecond * seconds))
+          note('floor', run.cpuMilliseconds, run)
           return run
         },
-        ours() {
-          const before = cpuMilliseconds(child.pid as number)
-          const run = load(uploads(url, key, places, file), connections, seconds)
-          const spent = cpuMilliseconds(child.pid as number) - before
-          cpu.ours.push(spent / (run.requestsPerSecond * seconds))
-          return run
-        },
+        ...Object.fromEntries(services.map((service) => [service.name, uploadsOf(service)])),
       },
       Number(options.rounds),
     )
-    if (!ours || !floor) continue
-    const share = Math.round((ours.requestsPerSecond / floor.requestsPerSecond) * 100)
-    const megabytes = (ours.requestsPerSecond * body.length) / 1e6
-    console.log(
-      `| ${Math.round(body.length / 1_024)} KB | ${Math.round(ours.requestsPerSecond)} | ${megabytes.toFixed(1)} | ${share} % | ${median(cpu.ours).toFixed(2)} | ${median(cpu.floor).toFixed(2)} | ${ours.p50.toFixed(1)} | ${ours.p99.toFixed(1)} | ${Math.round(floor.requestsPerSecond)} | ${floor.p99.toFixed(1)} |`,
-    )
+    for (const [name, ours] of Object.entries(loads)) {
+      if (!floor) continue
+      const share = Math.round((ours.requestsPerSecond / floor.requestsPerSecond) * 100)
+      const cells = [
+        name,
+        `${Math.round(body.length / 1_024)} KB`,
+        Math.round(ours.requestsPerSecond),
+        `${share} %`,
+        ...[name, 'floor', `${name} database`].map((one) => median(cpu[one] ?? []).toFixed(2)),
+        ours.p50.toFixed(1),
+        ours.p99.toFixed(1),
+        Math.round(floor.requestsPerSecond),
+        floor.p99.toFixed(1),
+      ]
+      console.log(`| ${cells.join(' | ')} |`)
+    }
   }
 }
 
@@ -260,23 +314,29 @@ function cpuMilliseconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
+/** The same of a process and those it started and still has, each ended one included. */
+function familyMilliseconds(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    .split(' ')
+    .filter(Boolean)
+  return [String(pid), ...children].reduce((sum, one) => {
+    const fields = readFileSync(`/proc/${one}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+    return sum + fields.slice(11, 15).reduce((all, ticks) => all + Number(ticks) * 10, 0)
+  }, 0)
+}
+
 /** Uploads for minutes, and looks at the service's memory each second. */
-async function watchMemory(
-  service: Service,
-  folder: string,
-  key: string,
-  places: Place[],
-): Promise<void> {
+async function watchMemory(service: Service, folder: string): Promise<void> {
   const minutes = Number(options.minutes)
-  const file = join(folder, 'chunk-64')
-  const pid = service.child.pid as number
+  const file = join(folder, `chunk-${options.kilobytes.split(',').at(-1)}`)
+  const { pid } = service
   const samples: number[] = []
   let failed = 0
   // wrk is waited for synchronously, so its run is cut into pieces and memory is looked at between.
   const pieceSeconds = 5
   const pieces = Math.max(4, Math.round((minutes * 60) / pieceSeconds))
   for (let piece = 0; piece < pieces; piece++) {
-    const { errors } = load(uploads(service.url, key, places, file), connections, pieceSeconds)
+    const { errors } = load(uploads(service, file), connections, pieceSeconds)
     failed += errors
     samples.push(residentMegabytes(pid))
   }
@@ -285,6 +345,6 @@ async function watchMemory(
     return Math.round(Math.max(...samples.slice(from, to)))
   })
   console.log(
-    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of chunks of 64 KB, the most in each quarter: ${quarters.join(', ')} MB; ${failed} uploads failed.`,
+    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of ${service.name}, the most in each quarter: ${quarters.join(', ')} MB; ${failed} uploads failed.`,
   )
 }

@@ -14,7 +14,7 @@ interface Node {
 }
 
 /**
- * What somebody does in half an hour of one page of a shop, which never loads anew: moves and
+ * What somebody does in half an hour of one page of a shop, which never reloads: moves and
  * scrolls two thirds of the time, clicks and types, and the page answers by changing parts of
  * itself. Every second it shows the time of the recording in `#clock`, as `m:ss`, by which a test
  * can see what moment is on the screen. Nothing in it is left to chance.
@@ -70,7 +70,7 @@ function move(note: NoteEvent, at: number, second: number): void {
   }
 }
 
-/** A click, and the page's answer: a card is drawn anew, another one changes how it looks. */
+/** A click, and the page's answer: a card is redrawn, another one changes how it looks. */
 function answer(note: NoteEvent, at: number, page: Page, second: number): void {
   const index = (second / 6) % page.cards.length
   const old = page.cards[index] as Node

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { DbAddress } from '../packages/server/src/sql.ts'
 
 export interface Load {
   requestsPerSecond: number
@@ -44,13 +45,13 @@ end`,
   }
 }
 
-const program = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
+/** The words after `node` that run the service of a checkout as its users do, with the options it names itself. */
+export function letheWordsOf(root: string): string[] {
+  const program = join(root, 'packages/server/bin/lethe.ts')
+  return [...(/^#!.*/.exec(readFileSync(program, 'utf8'))?.[0].match(/--\S+/g) ?? []), program]
+}
 
-/** The words after `node` that run the service as its users do, with the options it names itself. */
-export const letheWords = [
-  ...(/^#!.*/.exec(readFileSync(program, 'utf8'))?.[0].match(/--\S+/g) ?? []),
-  program,
-]
+export const letheWords = letheWordsOf(join(import.meta.dirname, '..'))
 
 /** Starts a Node program and waits for the first line it prints that has a match. */
 export function start(
@@ -86,7 +87,7 @@ export const median = (numbers: number[]): number =>
 
 /**
  * Runs the contenders in turns, several rounds, so that what else the machine does hits all of
- * them; answers the median of each. `anew` comes before each round: one process of Node can be a
+ * them; returns the median of each. `anew` comes before each round: one process of Node can be a
  * tenth faster or slower than the next one of the same program, for as long as it lives.
  */
 export async function inTurns(
@@ -130,4 +131,10 @@ export function freePort(): Promise<number> {
       server.close(() => resolve(port))
     })
   })
+}
+
+/** The URL of a built-in database, for a service that is a process of its own. */
+export function urlOf({ host, port, user, password = '', database }: DbAddress): string {
+  const secret = encodeURIComponent(password)
+  return `postgres://${user}:${secret}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
 }

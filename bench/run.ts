@@ -8,6 +8,8 @@ const benches = [
   'search.ts',
   'sealing.ts',
   'ingest.ts',
+  'processes.ts',
+  'attacks.ts',
   'erasure.ts',
   'sdk.ts',
   'dashboard.ts',

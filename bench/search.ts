@@ -237,7 +237,7 @@ Those searches: p50 ${p50} ms, p99 ${p99} ms. Not indexed yet at the end: ${tail
 
 let created = Date.now()
 
-/** Creates persons from 32 clients for some seconds; answers how many a second. */
+/** Creates persons from 32 clients for some seconds; returns how many a second. */
 async function creates(db: Db, project: number): Promise<number> {
   const write = personWriter(db)
   let count = 0

@@ -1,6 +1,7 @@
 /**
  * Builds what browsers load: the SDK and the dashboard. With `--missing`, as before `npm start`,
- * only what has not been built yet or has changed since.
+ * only what has not been built yet or has changed since, and nothing where the tools for it are not
+ * installed: the service starts without, and says what it lacks.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
@@ -11,8 +12,16 @@ const steps: [folder: string, command: string, ...words: string[]][] = [
   ['packages/sdk-browser', 'node', 'build.ts'],
   ['packages/dashboard', 'vite', 'build', '--logLevel', 'warn'],
 ]
+const isMissingOnly = process.argv.includes('--missing')
+// Not rolldown: npm may install it for something else.
+const canBuild = existsSync(join(root, 'node_modules/@rrweb/record'))
 for (const [folder, command, ...words] of steps) {
-  if (process.argv.includes('--missing') && isFresh(join(root, folder))) continue
+  if (isMissingOnly && isFresh(join(root, folder))) continue
+  if (isMissingOnly && !canBuild) {
+    console.log(`${folder} is not built or older than its sources, and the tools to build it are
+not installed. To have it: npm install (without --omit=dev), npm run build.`)
+    continue
+  }
   console.log(`Building ${folder} …`)
   const { status } = spawnSync(command, words, {
     cwd: join(root, folder),

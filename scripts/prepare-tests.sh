@@ -11,11 +11,24 @@ need firefox-esr firefox-esr
 need WebKitWebDriver webkit2gtk-driver
 need Xvfb xvfb
 need strace strace
+need go golang-go
+need /usr/lib/python3/dist-packages/httpx python3-httpx
+need /usr/lib/python3/dist-packages/requests python3-requests
+need pgbouncer pgbouncer
+need promtool prometheus
+need nginx nginx
+need haproxy haproxy
+need caddy caddy
 need /usr/lib/python3/dist-packages/swift python3-swift
 need radosgw radosgw
 need ceph-mon ceph-mon
 need ceph-osd ceph-osd
 need ceph ceph-common
+if [ "${LETHE_DEEP:-}" = 1 ]; then
+  need podman podman
+  need /usr/sbin/runc runc
+  need mmdebstrap mmdebstrap
+fi
 # The newest PostgreSQL of the distribution, beside the embedded one: server, client, pgbench.
 ls -d /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$missing postgresql postgresql-contrib"
 [ -z "$missing" ] && exit 0

@@ -1,21 +1,28 @@
 /**
  * Everything that has to hold, in one command: `npm test`. Lint, types, the builds, all tests on
- * the embedded PostgreSQL and those of the server again on an installed one. The last line counts.
+ * the embedded PostgreSQL, and a short list of them on an installed one. The last line counts.
  *
- * `npm test -- PATTERN…` runs only the test files whose path has a pattern in it.
+ * `npm test -- PATTERN…` runs only the test files whose path has a pattern in it, and
+ * `npm test -- --changed` those that import what differs from the last commit.
+ * `LETHE_DEEP=1` (`npm run test:deep`) runs what explores with wider bounds, and the installed
+ * PostgreSQL with all tests of the server's noun, and a Citus cluster with many of them.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
+import { isCovered } from '../packages/server/test/proof/covered.ts'
+import { startCitus } from './citus.ts'
 import { startInstalledPostgres } from './installed-postgres.ts'
 
 const root = join(import.meta.dirname, '..')
-const patterns = process.argv.slice(2)
+const words = process.argv.slice(2)
 const isCi = process.env.CI === 'true'
+const isDeep = process.env.LETHE_DEEP === '1'
 const total = { passed: 0, failed: 0, skipped: 0 }
-/** What failed, told once more at the end: of a long run often only the end is kept. */
+/** Repeated at the end: of a long run often only the end is kept. */
 const failures: string[] = []
+const durations: { title: string; seconds: number }[] = []
 
 /** The part of vitest's JSON report that is read here. */
 type Report = {
@@ -27,6 +34,8 @@ type Report = {
     name: string
     status: string
     message: string
+    startTime: number
+    endTime: number
     assertionResults: { fullName: string; status: string; failureMessages: string[] }[]
   }[]
 }
@@ -40,34 +49,59 @@ function failuresOf(report: Report): string[] {
   })
 }
 
-function run(command: string, words: string[], environment: Record<string, string> = {}): boolean {
-  const { status } = spawnSync(command, words, {
-    cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...environment },
-  })
-  return status === 0
+interface Ended {
+  isDone: boolean
+  /** What it wrote, if it was not shown meanwhile. */
+  output: string
 }
 
-/** A step that is done or not, and counts as one. */
-function check(title: string, command: string, ...words: string[]): void {
-  console.log(`\n── ${title}`)
-  if (run(command, words)) total.passed++
+function run(
+  command: string,
+  words: string[],
+  { environment = {}, isShown = true }: { environment?: Environment; isShown?: boolean } = {},
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const pipe = isShown ? 'inherit' : 'pipe'
+    const child = spawn(command, words, {
+      cwd: root,
+      stdio: ['ignore', pipe, pipe],
+      env: { ...process.env, ...environment },
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (part) => {
+        output += part
+      })
+    }
+    child.once('error', reject)
+    child.once('close', (code) => resolve({ isDone: code === 0, output }))
+  })
+}
+
+type Environment = Record<string, string>
+
+/** A step that is done or not, and counts as one. Several run at once, so each is shown at its end. */
+async function check(title: string, command: string, ...words: string[]): Promise<void> {
+  const begin = Date.now()
+  const { isDone, output } = await run(command, words, { isShown: false })
+  const seconds = Math.round((Date.now() - begin) / 1_000)
+  console.log(`${isDone ? '✓' : '✗'} ${title}: ${seconds} s`)
+  if (isDone) total.passed++
   else {
     total.failed++
     failures.push(title)
-    console.log(`✗ ${title} failed`)
+    console.log(output)
   }
 }
 
-function tests(title: string, words: string[], environment: Record<string, string> = {}): void {
+async function tests(title: string, words: string[], environment: Environment = {}): Promise<void> {
   console.log(`\n── ${title}`)
   const folder = mkdtempSync(join(tmpdir(), 'lethe-report-'))
   const report = join(folder, 'report.json')
-  const isDone = run(
+  const { isDone } = await run(
     'vitest',
     ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...words],
-    environment,
+    { environment },
   )
   const counts: Report | undefined = existsSync(report)
     ? JSON.parse(readFileSync(report, 'utf8'))
@@ -79,39 +113,119 @@ function tests(title: string, words: string[], environment: Record<string, strin
   // A run that broke outside of any test, or found none, is a failure too.
   total.failed += isDone ? failed : Math.max(1, failed)
   if (!isDone) failures.push(title, ...(counts ? failuresOf(counts) : []))
+  for (const { name, startTime, endTime } of counts?.testResults ?? []) {
+    const place = environment.LETHE_TEST_DATABASE_URL ? ' (installed PostgreSQL)' : ''
+    durations.push({
+      title: `${relative(root, name)}${place}`,
+      seconds: (endTime - startTime) / 1_000,
+    })
+  }
 }
 
-function onInstalledPostgres(): void {
+/**
+ * What may behave differently on the oldest PostgreSQL that is supported: its functions, the plans,
+ * the search with its collations, and the locks of an erasure.
+ */
+const onOldest = ['persons-create', 'merge', 'search', 'query-plans', 'erasure.test', 'identify']
+const onOldestDeep = [...onOldest, 'persons', 'deletion-jobs', 'erasure', 'chunks']
+
+async function onInstalledPostgres(): Promise<void> {
   const installed = startInstalledPostgres()
   if (!installed) {
     console.log('\nSKIPPED: the tests on an installed PostgreSQL; there is none on this machine.')
     total.skipped++
     return
   }
-  const words = ['persons', 'merge', 'search', 'deletion-jobs', 'erasure', 'chunks', 'identify']
   const environment = { LETHE_TEST_DATABASE_URL: installed.url }
   try {
-    tests(`Tests of the server on an installed PostgreSQL ${installed.version}`, words, environment)
+    await tests(
+      `Tests of the server on an installed PostgreSQL ${installed.version}`,
+      isDeep ? onOldestDeep : onOldest,
+      environment,
+    )
   } finally {
     installed.stop()
   }
 }
 
-if (patterns.length > 0) {
-  tests('Tests', patterns)
-} else {
-  run('sh', ['scripts/prepare-tests.sh'])
-  check('Lint and format', 'biome', 'ci', '--error-on-warnings', '.')
-  for (const project of ['.', 'packages/sdk-browser', 'packages/dashboard']) {
-    if (existsSync(join(root, project, 'tsconfig.json'))) {
-      check(`Types of ${project}`, 'tsc', '-p', project)
-    }
+/**
+ * Whose statements have to be the same ones on a cluster. Left out is what watches the locks of one
+ * server (identify), or plants broken rows for checks that are triggers.
+ */
+const onCluster = [
+  'persons-create',
+  'persons-read',
+  'persons-update',
+  'persons-list.test',
+  'persons-delete',
+  'search.test',
+  'sessions.test',
+  'chunks',
+  'erasure.test',
+  'erasure-together',
+  'deletion-jobs',
+  'dashboard-persons',
+  'dashboard-deletions',
+  'dashboard-sessions',
+  'citus',
+]
+
+async function onCitus(): Promise<void> {
+  const cluster = startCitus()
+  if (!cluster) {
+    console.log('\nSKIPPED: the tests on a Citus cluster; no PostgreSQL of this machine has Citus.')
+    total.skipped++
+    return
   }
-  check('Build', 'node', 'scripts/build.ts')
-  tests('Tests', [])
-  onInstalledPostgres()
+  try {
+    await tests(
+      `Tests of the server on Citus, a coordinator and two workers (PostgreSQL ${cluster.version})`,
+      ['--maxWorkers', '1', ...onCluster.map((one) => `server/test/${one}`)],
+      { LETHE_TEST_DATABASE_URL: cluster.url },
+    )
+  } finally {
+    cluster.stop()
+  }
 }
 
+/** The longest first, so that who wants a quicker run knows where to look. */
+function printSlowest(): void {
+  console.log('\nThe slowest test files:')
+  for (const { title, seconds } of durations.sort((a, b) => b.seconds - a.seconds).slice(0, 10)) {
+    console.log(`${seconds.toFixed(1).padStart(7)} s  ${title}`)
+  }
+}
+
+/** Names what a deep run belongs to, if it differs from the last commit. */
+async function askForDeepRun(): Promise<void> {
+  const { isDone, output } = await run('git', ['diff', '--name-only', 'HEAD'], { isShown: false })
+  const files = isDone ? output.split('\n').filter(isCovered) : []
+  if (files.length === 0) return
+  console.log(`\nA deep run belongs to these changes (npm run test:deep -- proof):`)
+  for (const file of files) console.log(`  ${file}`)
+}
+
+if (words.length > 0) {
+  // Acceptance tests look at what was built.
+  await run('node', ['scripts/build.ts', '--missing'])
+  await tests('Tests', words)
+} else {
+  await run('sh', ['scripts/prepare-tests.sh'])
+  console.log('\n── Lint, types and builds')
+  await Promise.all([
+    check('Lint and format', 'biome', 'ci', '--error-on-warnings', '.'),
+    check('Build', 'node', 'scripts/build.ts'),
+    ...['.', 'packages/sdk-browser', 'packages/dashboard'].map((project) =>
+      check(`Types of ${project}`, 'tsc', '-p', project),
+    ),
+  ])
+  await tests('Tests', [])
+  await onInstalledPostgres()
+  if (isDeep) await onCitus()
+}
+
+if (durations.length > 1) printSlowest()
+if (!isDeep) await askForDeepRun()
 for (const failure of failures) console.log(`\n✗ ${failure}`)
 const { passed, failed, skipped } = total
 if (skipped > 0) {

@@ -6,6 +6,8 @@ import { defineConfig } from 'vite'
 const file = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 export default defineConfig({
+  // The server puts a base path in front, if there is one; files name one another.
+  base: './',
   plugins: [react(), tailwindcss()],
   resolve: {
     alias: {

@@ -3,6 +3,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type OutputChunk, rolldown } from 'rolldown'
+import { internalNames } from './build/internal-names.ts'
 import { patchRrweb } from './build/rrweb.ts'
 import { snippetOf } from './build/snippet.ts'
 
@@ -15,25 +16,37 @@ export interface Manifest {
 }
 
 /**
- * Builds what is delivered: `lethe.js` with `recorder.js` beside it for the script tag, `esm/` for
- * bundlers, types, the snippet, and a manifest of all that. The folder is made anew.
+ * Builds what is delivered: `lethe.js` with `recorder.js` and `more.js` (what only settings ask for)
+ * beside it for the script tag, `esm/` for bundlers, types, the snippet, and a manifest of all that.
+ * The folder is replaced.
  */
 export async function build(folder = join(here, 'dist')): Promise<Manifest> {
   const { version } = JSON.parse(await readFile(join(here, 'package.json'), 'utf8'))
   const files = new Map<string, string>()
   const put = (chunks: OutputChunk[], prefix = '') => {
-    for (const chunk of chunks) files.set(prefix + chunk.fileName, banner + chunk.code)
+    for (const { fileName, code } of chunks) {
+      files.set(
+        prefix + fileName,
+        (fileName.startsWith('record') ? banner : '') + code.replace(/\/\* @__PURE__ \*\/ ?/g, ''),
+      )
+    }
   }
-  const define = { __VERSION__: version }
-  put(await bundle({ recorder: 'src/recording/recording.ts' }, 'letheRecorder', define))
-  const integrity = integrityOf(files.get('recorder.js') ?? '')
-  put(
-    await bundle({ lethe: 'src/script.ts' }, 'script', {
-      ...define,
-      RECORDER_INTEGRITY: integrity,
-    }),
-  )
-  put(await bundle({ index: 'src/index.ts' }, undefined, define), 'esm/')
+  const define = { __VERSION__: version, LATE: false }
+  const names: Record<string, string | false> = {}
+  const late = { ...define, LATE: true }
+  put(await bundle({ recorder: 'src/recording/recording.ts' }, 'lethe_recorder', late, names))
+  put(await bundle({ more: 'src/more/more.ts' }, 'lethe_more', late, names))
+  // Half as long, and as good: it is in the script that every page loads.
+  const integrity = (name: string) => integrityOf(files.get(name) ?? '', 'sha256')
+  const known = {
+    RECORDER_INTEGRITY: integrity('recorder.js'),
+    MORE_INTEGRITY: integrity('more.js'),
+  }
+  put(await bundle({ lethe: 'src/script.ts' }, 'script', { ...define, ...known }, names))
+  // Each a bundle of its own: with files of what they have in common pages would load more of them.
+  for (const [name, file] of Object.entries(modules)) {
+    put(await bundle({ [name]: file }, undefined, define, names), 'esm/')
+  }
   const api = await readFile(join(here, 'src/api.ts'), 'utf8')
   files.set('index.d.ts', `${api}\nexport declare const lethe: Lethe\n`)
   files.set('snippet.html', snippetOf(version, integrityOf(files.get('lethe.js') ?? '')))
@@ -52,37 +65,69 @@ export async function build(folder = join(here, 'dist')): Promise<Manifest> {
   return manifest
 }
 
-const banner = '/*! Lethe, MIT. The recorder holds rrweb, MIT, (c) its contributors. */\n'
+const modules = {
+  index: 'src/index.ts',
+  recording: 'src/recording/recording.ts',
+  more: 'src/more/more.ts',
+}
 
-/** A script with a global name, or modules where none is given. */
+const banner = '/*! Lethe, MIT, with rrweb, MIT */\n'
+
+const natives = Object.fromEntries(
+  Object.entries({
+    'src/natives.ts': 'JSON Date Math Promise setTimeout clearTimeout',
+    'src/recording/page-natives.ts': 'Map Set WeakMap WeakSet Array Proxy Reflect',
+  }).flatMap(([file, names]) =>
+    names.split(' ').map((name): [string, [string, string]] => [name, [join(here, file), name]]),
+  ),
+)
+
+/**
+ * A script with a global name, or a module where none is given. All share `names`: what one calls a
+ * property of the other's.
+ */
 async function bundle(
   input: Record<string, string>,
   name: string | undefined,
-  texts: Record<string, string>,
+  values: Record<string, string | boolean>,
+  names: Record<string, string | false>,
 ) {
   const build = await rolldown({
     input,
     cwd: here,
+    external: ['./recording/recording.ts', './more/more.ts'],
     platform: 'browser',
     plugins: [patchRrweb()],
     transform: {
       target: 'es2021',
+      // What a page has put in their place is not used, neither by us nor by rrweb.
+      inject: natives,
       define: Object.fromEntries(
-        Object.entries(texts).map(([each, text]) => [each, JSON.stringify(text)]),
+        Object.entries(values).map(([each, value]) => [each, JSON.stringify(value)]),
       ),
     },
   })
-  const { output } = await build.generate({
+  const { output, mangleCache } = await build.generate({
     ...(name ? { format: 'iife', name } : { format: 'esm' }),
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
-    minify: true,
+    paths: Object.fromEntries(
+      Object.entries(modules).map(([each, file]) => [join(here, file), `./${each}.js`]),
+    ),
+    minify: {
+      compress: true,
+      mangle: true,
+      mangleProps: { include: internalNames, cache: names },
+      codegen: { removeWhitespace: true },
+    },
   })
+  Object.assign(names, mangleCache)
   await build.close()
   return output.filter((each) => each.type === 'chunk')
 }
 
-const integrityOf = (text: string) => `sha384-${createHash('sha384').update(text).digest('base64')}`
+export const integrityOf = (text: string, hash = 'sha384') =>
+  `${hash}-${createHash(hash).update(text).digest('base64')}`
 
 if (import.meta.main) {
   const { files } = await build()

@@ -69,10 +69,8 @@ export function client(
     const path = endpoint.url.replace(/:(\w+)/g, (_, name) =>
       encodeURIComponent(params[name] ?? ''),
     )
-    const search = new URLSearchParams(
-      Object.entries(query).map(([name, value]) => [name, String(value)] as [string, string]),
-    )
-    const url = search.size > 0 ? `${baseUrl}${path}?${search}` : `${baseUrl}${path}`
+    const search = queryText(query)
+    const url = search === '' ? `${baseUrl}${path}` : `${baseUrl}${path}?${search}`
     const response = await fetch(url, {
       method: endpoint.method,
       headers: {
@@ -85,4 +83,12 @@ export function client(
     if (!response.ok) throw new RequestFailed(response.status, reply as ErrorBody)
     return { status: response.status, body: reply } as Reply<E>
   }
+}
+
+/** Writes a query with spaces as %20: a raw + in an externalId is refused, as it may be meant. */
+export function queryText(query: Record<string, unknown>): string {
+  const given = Object.entries(query)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [name, String(value)] as [string, string])
+  return String(new URLSearchParams(given)).replaceAll('+', '%20')
 }

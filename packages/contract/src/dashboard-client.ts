@@ -1,4 +1,4 @@
-import { type Endpoint, type Input, type Reply, RequestFailed } from './client.ts'
+import { type Endpoint, type Input, queryText, type Reply, RequestFailed } from './client.ts'
 import type { ErrorBody } from './errors.ts'
 import { parseExactly } from './exact-json.ts'
 
@@ -65,10 +65,6 @@ export function pathOf(endpoint: { url: string }, input: object): string {
     query?: Record<string, unknown>
   }
   const path = endpoint.url.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name] ?? ''))
-  const query = new URLSearchParams(
-    Object.entries(asked)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, String(value)] as [string, string]),
-  )
-  return query.size > 0 ? `${path}?${query}` : path
+  const query = queryText(asked)
+  return query === '' ? path : `${path}?${query}`
 }

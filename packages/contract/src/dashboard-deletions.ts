@@ -1,10 +1,21 @@
 import { type Static, Type } from 'typebox'
 import { ProjectPath } from './dashboard-projects.ts'
 import { DeletionJob } from './deletion-job.ts'
-import { type ErrorCode, errors } from './errors.ts'
+import { type ErrorCode, projectErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
 
 const TextOrNull = Type.Union([Type.String(), Type.Null()])
+
+const Removed = Type.Object({
+  /** Data keys of browsers: without them no copy of their recordings can be opened. */
+  keys: Type.Integer(),
+  sessions: Type.Integer(),
+  chunks: Type.Integer(),
+  blobs: Type.Integer(),
+  bytes: Type.Integer(),
+  browsers: Type.Integer(),
+})
 
 /** A deletion job and what the dashboard shows around it. */
 export const Deletion = Type.Object({
@@ -21,7 +32,7 @@ export const Deletion = Type.Object({
     ),
     /** Of the member or key. */
     id: TextOrNull,
-    /** null where that member or key is there no more. */
+    /** null if that member or key no longer exists. */
     name: TextOrNull,
   }),
   attempts: Type.Integer(),
@@ -34,14 +45,10 @@ export const Deletion = Type.Object({
   /** When the job ended as failed; null otherwise. */
   failedAt: InstantOrNull,
   /** What was removed so far, also by attempts that failed. */
-  removed: Type.Object({
-    sessions: Type.Integer(),
-    chunks: Type.Integer(),
-    blobs: Type.Integer(),
-    bytes: Type.Integer(),
-    browsers: Type.Integer(),
-  }),
+  removed: Removed,
   hasReceipt: Type.Boolean(),
+  /** Since when the files of the database hold nothing of the person any more. */
+  purgedAt: InstantOrNull,
 })
 export type Deletion = Static<typeof Deletion>
 
@@ -55,6 +62,7 @@ export const DeletionAttempt = Type.Object({
   ),
   step: TextOrNull,
   errorCode: TextOrNull,
+  removed: Removed,
 })
 export type DeletionAttempt = Static<typeof DeletionAttempt>
 
@@ -70,7 +78,7 @@ export const previewDeletion = {
   schema: {
     operationId: 'previewDeletion',
     params: ProjectPath,
-    body: Type.Object({ personIds: PersonIds }, { additionalProperties: false }),
+    body: Exactly({ personIds: PersonIds }),
     response: {
       200: Type.Object({
         persons: Type.Integer(),
@@ -79,7 +87,7 @@ export const previewDeletion = {
         sessionsBeforeIdentification: Type.Integer(),
         bytes: Type.Integer(),
       }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
@@ -95,10 +103,7 @@ export const requestDeletions = {
   schema: {
     operationId: 'requestDeletions',
     params: ProjectPath,
-    body: Type.Object(
-      { personIds: PersonIds, keepRecordings: Type.Boolean() },
-      { additionalProperties: false },
-    ),
+    body: Exactly({ personIds: PersonIds, keepRecordings: Type.Boolean() }),
     response: {
       202: Type.Object({
         results: Type.Array(
@@ -114,7 +119,7 @@ export const requestDeletions = {
           ]),
         ),
       }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
@@ -140,13 +145,10 @@ export const listDeletions = {
   schema: {
     operationId: 'listDeletions',
     params: ProjectPath,
-    querystring: Type.Object(
-      { ...deletionFilters, limit: Limit, cursor: Cursor },
-      { additionalProperties: false },
-    ),
+    querystring: Exactly({ ...deletionFilters, limit: Limit, cursor: Cursor }),
     response: {
       200: Type.Object({ deletions: Type.Array(Deletion), nextCursor: NextCursor }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
@@ -158,10 +160,10 @@ export const exportDeletions = {
   schema: {
     operationId: 'exportDeletions',
     params: ProjectPath,
-    querystring: Type.Object(deletionFilters, { additionalProperties: false }),
+    querystring: Exactly(deletionFilters),
     response: {
       200: Type.String(),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
@@ -180,12 +182,12 @@ export const getDeletion = {
         /** Oldest first. */
         attempts: Type.Array(DeletionAttempt),
       }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found', 'deletion_job_not_found'),
+      ...projectErrors('deletion_job_not_found'),
     },
   },
 } as const
 
-/** The receipt as the server API gives it out; with its claims in the clear, and checked anew. */
+/** The receipt as the server API gives it out; with its claims in the clear, and checked again. */
 export const getReceipt = {
   method: 'GET',
   url: '/dashboard/v1/projects/:projectId/deletions/:jobId/receipt',
@@ -200,13 +202,7 @@ export const getReceipt = {
         /** Whether the signature is one of this installation's keys. */
         isValid: Type.Boolean(),
       }),
-      ...errors(
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
-        'deletion_job_not_found',
-        'receipt_not_found',
-      ),
+      ...projectErrors('deletion_job_not_found', 'receipt_not_found'),
     },
   },
 } as const

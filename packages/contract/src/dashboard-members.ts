@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { errors } from './errors.ts'
+import { errors, memberErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Instant, InstantOrNull } from './page.ts'
 
 /*
@@ -21,6 +22,8 @@ export const permissions = [
   'persons.write',
   'persons.delete',
   'sessions.read',
+  'sessions.annotate',
+  'sessions.share',
   'deletions.read',
   'keys.read',
   'keys.write',
@@ -58,12 +61,28 @@ const Password = Type.String({ minLength: 12, maxLength: 128 })
 const LinkToken = Type.String({ minLength: 1, maxLength: 200 })
 /** A password or code to be checked, of whatever form: a wrong one is credentials_wrong. */
 const Given = Type.String({ minLength: 1, maxLength: 200 })
-const NoBody = Type.Object({}, { additionalProperties: false })
+/** Of WebAuthn, which checks it: whatever is wrong with it, it proves nothing. */
+const Opaque = <T>() => Type.Unsafe<T>(Type.Unknown())
+const FromAuthenticator = Type.String({ minLength: 1, maxLength: 20_000 })
+/** What a browser answers to the options of startPasskeyUse (PublicKeyCredential.toJSON). */
+export const PasskeyAnswer = Type.Object({
+  id: FromAuthenticator,
+  rawId: FromAuthenticator,
+  type: Type.Literal('public-key'),
+  response: Opaque<{ clientDataJSON: string; authenticatorData: string; signature: string }>(),
+  clientExtensionResults: Opaque<object>(),
+})
+export type PasskeyAnswer = Static<typeof PasskeyAnswer>
+/** The second factor: a code of the authenticator or for recovery, or an answer of a passkey. */
+const Factor = { code: Type.Optional(Given), passkey: Type.Optional(PasskeyAnswer) }
+/** What proves who a member is; `code` or `passkey` where there is a second factor. */
+const Proof = Exactly({ password: Given, ...Factor })
+const NoBody = Exactly({})
 const Done = Type.Object({})
 
 /**
  * Who is signed in, and what a page needs to know before anything else. Answered to everybody:
- * `member` is null for who is not signed in.
+ * `member` is null if nobody is signed in.
  */
 export const getMe = {
   method: 'GET',
@@ -82,7 +101,7 @@ export const getMe = {
         publicUrl: Type.String(),
         /** The page of the sealed replay frame, an address of this origin or of one of its own. */
         replayUrl: Type.String(),
-        /** Empty for who is not signed in. */
+        /** Empty if nobody is signed in. */
         version: Type.String(),
       }),
       ...errors('internal_error', 'unavailable'),
@@ -91,7 +110,12 @@ export const getMe = {
 } as const
 
 /** The pages that links lead to; the token follows as the fragment, which no server or log sees. */
-export const linkPaths = { set_up: '/setup', invitation: '/join', reset: '/reset' } as const
+export const linkPaths = {
+  set_up: '/setup',
+  invitation: '/join',
+  reset: '/reset',
+  recording: '/shared',
+} as const
 
 /** Whether a set-up, invitation or reset link still works, and what it is for. */
 export const checkLink = {
@@ -99,13 +123,13 @@ export const checkLink = {
   url: '/dashboard/v1/links/check',
   schema: {
     operationId: 'checkLink',
-    body: Type.Object({ token: LinkToken }, { additionalProperties: false }),
+    body: Exactly({ token: LinkToken }),
     response: {
       200: Type.Object({
         kind: Type.Unsafe<'set_up' | 'invitation' | 'reset'>(
           Type.String({ enum: ['set_up', 'invitation', 'reset'] }),
         ),
-        /** Of the invited member, or of whose password is set anew; null for set_up. */
+        /** Of the invited member, or of the one whose password is reset; null for set_up. */
         email: Type.Union([Type.String(), Type.Null()]),
         role: Type.Union([Role, Type.Null()]),
         /** For set_up: the name of the project that is there already; null where none is. */
@@ -127,16 +151,13 @@ export const setUp = {
   url: '/dashboard/v1/set-up',
   schema: {
     operationId: 'setUp',
-    body: Type.Object(
-      {
-        token: LinkToken,
-        name: MemberName,
-        email: Email,
-        password: Password,
-        projectName: Type.String({ minLength: 1, maxLength: 200 }),
-      },
-      { additionalProperties: false },
-    ),
+    body: Exactly({
+      token: LinkToken,
+      name: MemberName,
+      email: Email,
+      password: Password,
+      projectName: Type.String({ minLength: 1, maxLength: 200 }),
+    }),
     response: {
       201: Type.Object({
         member: Member,
@@ -155,10 +176,7 @@ export const acceptInvitation = {
   url: '/dashboard/v1/invitations/accept',
   schema: {
     operationId: 'acceptInvitation',
-    body: Type.Object(
-      { token: LinkToken, name: MemberName, password: Password },
-      { additionalProperties: false },
-    ),
+    body: Exactly({ token: LinkToken, name: MemberName, password: Password }),
     response: {
       201: Type.Object({ member: Member }),
       ...errors('invalid_request', 'forbidden', 'link_invalid', 'member_exists', 'rate_limited'),
@@ -166,13 +184,13 @@ export const acceptInvitation = {
   },
 } as const
 
-/** Sets a password anew by a reset link: the second factor is taken off and every sign-in ends. */
+/** Resets a password by a reset link: the second factor is taken off and every sign-in ends. */
 export const resetPassword = {
   method: 'POST',
   url: '/dashboard/v1/password-reset',
   schema: {
     operationId: 'resetPassword',
-    body: Type.Object({ token: LinkToken, password: Password }, { additionalProperties: false }),
+    body: Exactly({ token: LinkToken, password: Password }),
     response: {
       200: Done,
       ...errors('invalid_request', 'forbidden', 'link_invalid', 'rate_limited'),
@@ -186,10 +204,7 @@ export const signIn = {
   url: '/dashboard/v1/sign-in',
   schema: {
     operationId: 'signIn',
-    body: Type.Object(
-      { email: Type.String({ minLength: 1, maxLength: 254 }), password: Given },
-      { additionalProperties: false },
-    ),
+    body: Exactly({ email: Type.String({ minLength: 1, maxLength: 254 }), password: Given }),
     response: {
       200: Type.Object({
         next: Type.Unsafe<'done' | 'code'>(Type.String({ enum: ['done', 'code'] })),
@@ -199,13 +214,13 @@ export const signIn = {
   },
 } as const
 
-/** The second factor: six digits of the authenticator, or one of the recovery codes. */
+/** The second factor: six digits of the authenticator, one of the recovery codes, or a passkey. */
 export const signInWithCode = {
   method: 'POST',
   url: '/dashboard/v1/sign-in/code',
   schema: {
     operationId: 'signInWithCode',
-    body: Type.Object({ code: Given }, { additionalProperties: false }),
+    body: Exactly(Factor),
     response: {
       200: Done,
       ...errors('invalid_request', 'credentials_wrong', 'forbidden', 'rate_limited'),
@@ -224,33 +239,54 @@ export const updateMe = {
   url: '/dashboard/v1/me',
   schema: {
     operationId: 'updateMe',
-    body: Type.Object({ name: MemberName }, { additionalProperties: false }),
+    body: Exactly({ name: MemberName }),
     response: {
       200: Type.Object({ member: Member }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden'),
+      ...memberErrors('invalid_request'),
     },
   },
 } as const
 
-/** Every other sign-in of the member ends. */
+/**
+ * Every other sign-in of the member ends, and the links that the member made. `code`, as wherever a
+ * password is asked for: of the second factor, where there is one.
+ */
 export const changePassword = {
   method: 'POST',
   url: '/dashboard/v1/me/password',
   schema: {
     operationId: 'changePassword',
-    body: Type.Object(
-      { currentPassword: Given, newPassword: Password },
-      { additionalProperties: false },
-    ),
+    body: Exactly({ currentPassword: Given, newPassword: Password, ...Factor }),
     response: {
       200: Done,
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'credentials_wrong',
-        'forbidden',
-        'rate_limited',
-      ),
+      ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
+    },
+  },
+} as const
+
+/**
+ * Whether the member of this sign-in has proved who they are recently enough for what a sign-in alone
+ * is not enough for; those calls are refused with reauthentication_required otherwise.
+ */
+export const checkProof = {
+  method: 'GET',
+  url: '/dashboard/v1/me/proof',
+  schema: {
+    operationId: 'checkProof',
+    response: { 200: Type.Object({ isRecent: Type.Boolean() }), ...errors('unauthorized') },
+  },
+} as const
+
+/** Proves who the member is; it holds for ten minutes, for this sign-in. */
+export const proveIdentity = {
+  method: 'POST',
+  url: '/dashboard/v1/me/proof',
+  schema: {
+    operationId: 'proveIdentity',
+    body: Proof,
+    response: {
+      200: Done,
+      ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
     },
   },
 } as const
@@ -261,7 +297,7 @@ export const startSecondFactor = {
   url: '/dashboard/v1/me/second-factor/start',
   schema: {
     operationId: 'startSecondFactor',
-    body: Type.Object({ password: Given }, { additionalProperties: false }),
+    body: Proof,
     response: {
       200: Type.Object({
         /** otpauth://totp/…, for a QR code or an authenticator on the same device. */
@@ -270,13 +306,7 @@ export const startSecondFactor = {
         secret: Type.String(),
         recoveryCodes: Type.Array(Type.String()),
       }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'credentials_wrong',
-        'forbidden',
-        'rate_limited',
-      ),
+      ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
     },
   },
 } as const
@@ -286,16 +316,10 @@ export const confirmSecondFactor = {
   url: '/dashboard/v1/me/second-factor/confirm',
   schema: {
     operationId: 'confirmSecondFactor',
-    body: Type.Object({ code: Given }, { additionalProperties: false }),
+    body: Exactly({ code: Given }),
     response: {
       200: Done,
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'credentials_wrong',
-        'forbidden',
-        'rate_limited',
-      ),
+      ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
     },
   },
 } as const
@@ -305,16 +329,97 @@ export const removeSecondFactor = {
   url: '/dashboard/v1/me/second-factor/remove',
   schema: {
     operationId: 'removeSecondFactor',
-    body: Type.Object({ password: Given }, { additionalProperties: false }),
+    body: Proof,
     response: {
       200: Done,
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'credentials_wrong',
-        'forbidden',
-        'rate_limited',
-      ),
+      ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
+    },
+  },
+} as const
+
+/** Another second factor of a member who has one, in its place wherever a code is asked for. */
+export const Passkey = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  createdAt: Instant,
+  lastUsedAt: InstantOrNull,
+})
+export type Passkey = Static<typeof Passkey>
+
+/** For PublicKeyCredential.parseCreationOptionsFromJSON and parseRequestOptionsFromJSON. */
+const WebAuthnOptions = Type.Record(Type.String(), Type.Unknown())
+
+export const listPasskeys = {
+  method: 'GET',
+  url: '/dashboard/v1/me/passkeys',
+  schema: {
+    operationId: 'listPasskeys',
+    response: {
+      200: Type.Object({ passkeys: Type.Array(Passkey) }),
+      ...errors('unauthorized'),
+    },
+  },
+} as const
+
+export const startPasskey = {
+  method: 'POST',
+  url: '/dashboard/v1/me/passkeys/start',
+  schema: {
+    operationId: 'startPasskey',
+    body: NoBody,
+    response: {
+      200: Type.Object({ options: WebAuthnOptions }),
+      ...memberErrors('invalid_request'),
+    },
+  },
+} as const
+
+/** Adds the passkey that a browser has made by the options of startPasskey. */
+export const addPasskey = {
+  method: 'POST',
+  url: '/dashboard/v1/me/passkeys',
+  schema: {
+    operationId: 'addPasskey',
+    body: Exactly({
+      name: Type.String({ minLength: 1, maxLength: 100 }),
+      passkey: Type.Object({
+        id: FromAuthenticator,
+        rawId: FromAuthenticator,
+        type: Type.Literal('public-key'),
+        response: Opaque<{ clientDataJSON: string; attestationObject: string }>(),
+        clientExtensionResults: Opaque<object>(),
+      }),
+    }),
+    response: {
+      200: Type.Object({ passkey: Passkey }),
+      ...memberErrors('invalid_request', 'rate_limited'),
+    },
+  },
+} as const
+
+export const removePasskey = {
+  method: 'DELETE',
+  url: '/dashboard/v1/me/passkeys/:passkeyId',
+  schema: {
+    operationId: 'removePasskey',
+    params: Type.Object({ passkeyId: Type.String({ maxLength: 2_000 }) }),
+    response: { 200: Done, ...memberErrors('invalid_request') },
+  },
+} as const
+
+/**
+ * What a browser needs to ask for a passkey of the member who is signed in, or whose sign-in waits for
+ * the second factor; null where there is no such member, or no passkey.
+ */
+export const startPasskeyUse = {
+  method: 'POST',
+  url: '/dashboard/v1/passkey',
+  schema: {
+    operationId: 'startPasskeyUse',
+    body: NoBody,
+    response: {
+      200: Type.Object({ options: Type.Union([WebAuthnOptions, Type.Null()]) }),
+      ...errors('invalid_request', 'forbidden', 'rate_limited'),
     },
   },
 } as const
@@ -346,7 +451,7 @@ export const endOtherSignIns = {
   schema: {
     operationId: 'endOtherSignIns',
     body: NoBody,
-    response: { 200: Done, ...errors('unauthorized', 'forbidden') },
+    response: { 200: Done, ...memberErrors() },
   },
 } as const
 
@@ -374,7 +479,7 @@ export const listMembers = {
     operationId: 'listMembers',
     response: {
       200: Type.Object({ members: Type.Array(Member), invitations: Type.Array(Invitation) }),
-      ...errors('unauthorized', 'forbidden'),
+      ...memberErrors(),
     },
   },
 } as const
@@ -385,13 +490,10 @@ export const inviteMember = {
   url: '/dashboard/v1/invitations',
   schema: {
     operationId: 'inviteMember',
-    body: Type.Object(
-      { email: Email, role: Role, mayDeletePersons: Type.Boolean() },
-      { additionalProperties: false },
-    ),
+    body: Exactly({ email: Email, role: Role, mayDeletePersons: Type.Boolean() }),
     response: {
       201: Type.Object({ invitation: Invitation, link: Type.String() }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'member_exists'),
+      ...memberErrors('invalid_request', 'member_exists'),
     },
   },
 } as const
@@ -402,7 +504,7 @@ export const withdrawInvitation = {
   schema: {
     operationId: 'withdrawInvitation',
     params: Type.Object({ invitationId: Type.String() }),
-    response: { 200: Done, ...errors('unauthorized', 'forbidden', 'link_invalid') },
+    response: { 200: Done, ...memberErrors('link_invalid') },
   },
 } as const
 
@@ -413,13 +515,10 @@ export const updateMember = {
   schema: {
     operationId: 'updateMember',
     params: MemberPath,
-    body: Type.Object(
-      { role: Type.Optional(Role), mayDeletePersons: Type.Optional(Type.Boolean()) },
-      { additionalProperties: false },
-    ),
+    body: Exactly({ role: Type.Optional(Role), mayDeletePersons: Type.Optional(Type.Boolean()) }),
     response: {
       200: Type.Object({ member: Member }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'member_not_found', 'last_owner'),
+      ...memberErrors('invalid_request', 'member_not_found', 'last_owner'),
     },
   },
 } as const
@@ -433,7 +532,7 @@ export const removeMember = {
     params: MemberPath,
     response: {
       200: Done,
-      ...errors('unauthorized', 'forbidden', 'member_not_found', 'last_owner'),
+      ...memberErrors('member_not_found', 'last_owner'),
     },
   },
 } as const
@@ -446,6 +545,6 @@ export const makeResetLink = {
     operationId: 'makeResetLink',
     params: MemberPath,
     body: NoBody,
-    response: { 201: LinkReply, ...errors('unauthorized', 'forbidden', 'member_not_found') },
+    response: { 201: LinkReply, ...memberErrors('member_not_found') },
   },
 } as const

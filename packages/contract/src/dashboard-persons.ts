@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { Deletion } from './dashboard-deletions.ts'
 import { ProjectPath } from './dashboard-projects.ts'
-import { errors } from './errors.ts'
+import { projectErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
 import { Properties } from './person.ts'
 
@@ -48,22 +49,19 @@ export const listPersons = {
   schema: {
     operationId: 'listPersonSummaries',
     params: ProjectPath,
-    querystring: Type.Object(
-      {
-        search: Type.Optional(Type.String({ maxLength: 200 })),
-        state: Type.Optional(
-          Type.Unsafe<'all' | 'deleting' | 'deletion_failed'>(
-            Type.String({ enum: ['all', 'deleting', 'deletion_failed'] }),
-          ),
+    querystring: Exactly({
+      search: Type.Optional(Type.String({ maxLength: 200 })),
+      state: Type.Optional(
+        Type.Unsafe<'all' | 'deleting' | 'deletion_failed'>(
+          Type.String({ enum: ['all', 'deleting', 'deletion_failed'] }),
         ),
-        limit: Limit,
-        cursor: Cursor,
-      },
-      { additionalProperties: false },
-    ),
+      ),
+      limit: Limit,
+      cursor: Cursor,
+    }),
     response: {
       200: Type.Object({ persons: Type.Array(PersonSummary), nextCursor: NextCursor }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
@@ -84,7 +82,7 @@ export const getPerson = {
         person: Type.Union([PersonDetail, Type.Null()]),
         deletion: Type.Union([Deletion, Type.Null()]),
       }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found', 'person_not_found'),
+      ...projectErrors('person_not_found'),
     },
   },
 } as const
@@ -96,14 +94,11 @@ export const updatePerson = {
   schema: {
     operationId: 'updatePersonDetail',
     params: PersonPath,
-    body: Type.Object({ properties: Properties }, { additionalProperties: false }),
+    body: Exactly({ properties: Properties }),
     response: {
       200: Type.Object({ person: PersonDetail }),
-      ...errors(
+      ...projectErrors(
         'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
         'person_not_found',
         'person_being_deleted',
         'payload_too_large',
@@ -130,16 +125,15 @@ export const listPersonBrowsers = {
   schema: {
     operationId: 'listPersonBrowsers',
     params: PersonPath,
-    querystring: Type.Object({ limit: Limit, cursor: Cursor }, { additionalProperties: false }),
+    querystring: Exactly({ limit: Limit, cursor: Cursor }),
     response: {
-      200: Type.Object({ browsers: Type.Array(PersonBrowser), nextCursor: NextCursor }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
-        'person_not_found',
-      ),
+      200: Type.Object({
+        browsers: Type.Array(PersonBrowser),
+        nextCursor: NextCursor,
+        /** How many a person may have, where this one has as many; null: it has fewer. */
+        limitReached: Type.Union([Type.Integer(), Type.Null()]),
+      }),
+      ...projectErrors('invalid_request', 'person_not_found'),
     },
   },
 } as const
@@ -174,7 +168,7 @@ export const listPersonActivity = {
     params: PersonPath,
     response: {
       200: Type.Object({ activity: Type.Array(PersonActivity) }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found', 'person_not_found'),
+      ...projectErrors('person_not_found'),
     },
   },
 } as const

@@ -1,10 +1,17 @@
 import { type Static, Type } from 'typebox'
-import { errors } from './errors.ts'
+import { memberErrors, projectErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Masking } from './ingest.ts'
 import { Instant, InstantOrNull } from './page.ts'
 
 /** What every path of a project begins with; ids are decimal text. */
 export const ProjectPath = Type.Object({ projectId: Type.String() })
+
+/** Which proofs of a userId identify() takes: all, tokens (they end) or EdDSA tokens alone. */
+export const IdentityProofs = Type.Unsafe<'any' | 'tokens' | 'eddsa'>(
+  Type.String({ enum: ['any', 'tokens', 'eddsa'] }),
+)
+export type IdentityProofs = Static<typeof IdentityProofs>
 
 export const DashboardProject = Type.Object({
   id: Type.String(),
@@ -13,14 +20,22 @@ export const DashboardProject = Type.Object({
   retentionDays: Type.Integer(),
   masking: Masking,
   sampleRate: Type.Number(),
-  /** Whether identify() has to carry a hash made by the customer's backend. */
+  /** Whether images and fonts become part of recordings where a page asks for it. */
+  recordsAssets: Type.Boolean(),
+  /** Whether identify() brings no erased person back until the backend does. */
+  suppressesErased: Type.Boolean(),
+  /** Whether `optOut({ erase: true })` of a page erases what its browser recorded. */
+  allowsWithdrawal: Type.Boolean(),
   hasIdentifySecret: Type.Boolean(),
+  identityProofs: IdentityProofs,
+  /** Whether identify() has to carry a proof made by the customer's backend. */
+  needsProof: Type.Boolean(),
 })
 export type DashboardProject = Static<typeof DashboardProject>
 
 const ProjectReply = Type.Object({ project: DashboardProject })
 const ProjectName = Type.String({ minLength: 1, maxLength: 200 })
-const NoBody = Type.Object({}, { additionalProperties: false })
+const NoBody = Exactly({})
 const Done = Type.Object({})
 
 export const listProjects = {
@@ -30,7 +45,7 @@ export const listProjects = {
     operationId: 'listProjects',
     response: {
       200: Type.Object({ projects: Type.Array(DashboardProject) }),
-      ...errors('unauthorized', 'forbidden'),
+      ...memberErrors(),
     },
   },
 } as const
@@ -41,14 +56,14 @@ export const createProject = {
   url: '/dashboard/v1/projects',
   schema: {
     operationId: 'createProject',
-    body: Type.Object({ name: ProjectName }, { additionalProperties: false }),
+    body: Exactly({ name: ProjectName }),
     response: {
       201: Type.Object({
         project: DashboardProject,
         secretKey: Type.String(),
         publicKey: Type.String(),
       }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden'),
+      ...memberErrors('invalid_request'),
     },
   },
 } as const
@@ -59,7 +74,7 @@ export const getProject = {
   schema: {
     operationId: 'getProject',
     params: ProjectPath,
-    response: { 200: ProjectReply, ...errors('unauthorized', 'forbidden', 'project_not_found') },
+    response: { 200: ProjectReply, ...projectErrors() },
   },
 } as const
 
@@ -69,23 +84,24 @@ export const updateProject = {
   schema: {
     operationId: 'updateProject',
     params: ProjectPath,
-    body: Type.Object(
-      {
-        name: Type.Optional(ProjectName),
-        retentionDays: Type.Optional(Type.Integer({ minimum: 1, maximum: 3650 })),
-        masking: Type.Optional(Masking),
-        sampleRate: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-      },
-      { additionalProperties: false },
-    ),
+    body: Exactly({
+      name: Type.Optional(ProjectName),
+      retentionDays: Type.Optional(Type.Integer({ minimum: 1, maximum: 3650 })),
+      masking: Type.Optional(Masking),
+      sampleRate: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+      recordsAssets: Type.Optional(Type.Boolean()),
+      suppressesErased: Type.Optional(Type.Boolean()),
+      identityProofs: Type.Optional(IdentityProofs),
+      allowsWithdrawal: Type.Optional(Type.Boolean()),
+    }),
     response: {
       200: ProjectReply,
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
 
-/** Makes the secret of identify() hashes anew, shown this once; from then on a hash is asked for. */
+/** Creates a secret of identify(), shown this once; the one before goes on working until it is ended. */
 export const makeIdentifySecret = {
   method: 'POST',
   url: '/dashboard/v1/projects/:projectId/identify-secret',
@@ -95,7 +111,7 @@ export const makeIdentifySecret = {
     body: NoBody,
     response: {
       201: Type.Object({ identifySecret: Type.String() }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors(),
     },
   },
 } as const
@@ -106,7 +122,54 @@ export const removeIdentifySecret = {
   schema: {
     operationId: 'removeIdentifySecret',
     params: ProjectPath,
-    response: { 200: Done, ...errors('unauthorized', 'forbidden', 'project_not_found') },
+    querystring: Exactly({ onlyOlder: Type.Optional(Type.Boolean()) }),
+    response: { 200: Done, ...projectErrors() },
+  },
+} as const
+
+/** A public key, Ed25519, that the tokens of identify() are checked with. */
+export const IdentityKey = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  /** As in a JWK: its 32 bytes in base64url. */
+  publicKey: Type.String(),
+  createdAt: Instant,
+})
+export type IdentityKey = Static<typeof IdentityKey>
+
+const IdentityKeys = Type.Object({ keys: Type.Array(IdentityKey) })
+
+export const listIdentityKeys = {
+  method: 'GET',
+  url: '/dashboard/v1/projects/:projectId/identity-keys',
+  schema: {
+    operationId: 'listIdentityKeys',
+    params: ProjectPath,
+    response: { 200: IdentityKeys, ...projectErrors() },
+  },
+} as const
+
+/** Two work at once, so that they can be rotated. */
+export const addIdentityKey = {
+  method: 'POST',
+  url: '/dashboard/v1/projects/:projectId/identity-keys',
+  schema: {
+    operationId: 'addIdentityKey',
+    params: ProjectPath,
+    body: Exactly({ publicKey: Type.String({ minLength: 1, maxLength: 2_000 }) }),
+    response: { 201: IdentityKeys, ...projectErrors('invalid_request') },
+  },
+} as const
+
+export const removeIdentityKey = {
+  method: 'DELETE',
+  url: '/dashboard/v1/projects/:projectId/identity-keys/:keyId',
+  schema: {
+    operationId: 'removeIdentityKey',
+    params: Type.Object({
+      projectId: Type.String(),
+      keyId: Type.String({ format: 'uuid' }),
+    }),
+    response: { 200: IdentityKeys, ...projectErrors('invalid_request') },
   },
 } as const
 
@@ -124,8 +187,16 @@ export const getProjectSummary = {
         deletionsFailed: Type.Integer(),
         hasPersons: Type.Boolean(),
         hasSessions: Type.Boolean(),
+        /** Since midnight of UTC, of chunks as they were sent. */
+        recordedBytesToday: Type.Number(),
+        /** Requests of browsers that a limit refused since midnight of UTC. */
+        recordingsRefusedToday: Type.Number(),
+        /** Requests that the rate limit of a secret key refused since midnight of UTC. */
+        requestsRefusedToday: Type.Number(),
+        /** Erased people whom identify does not create again; counted up to 10,000. */
+        suppressedPeople: Type.Integer(),
       }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors(),
     },
   },
 } as const
@@ -151,7 +222,7 @@ export const getInstallState = {
           Type.Null(),
         ]),
         sampleRate: Type.Number(),
-        hasIdentifySecret: Type.Boolean(),
+        needsProof: Type.Boolean(),
         /** The newest session that has something to watch. */
         session: Type.Union([Type.Object({ id: Type.String(), startedAt: Instant }), Type.Null()]),
         /** Whether a browser has been here at all, also without a stored recording. */
@@ -159,7 +230,7 @@ export const getInstallState = {
         /** Whether a backend has used a secret key. */
         secretKeyLastUsedAt: InstantOrNull,
       }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors(),
     },
   },
 } as const
@@ -198,7 +269,7 @@ export const listKeys = {
     params: ProjectPath,
     response: {
       200: Type.Object({ keys: Type.Array(DashboardKey) }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors(),
     },
   },
 } as const
@@ -209,16 +280,13 @@ export const createKey = {
   schema: {
     operationId: 'createKey',
     params: ProjectPath,
-    body: Type.Object(
-      {
-        kind: Type.Unsafe<'secret' | 'public'>(Type.String({ enum: ['secret', 'public'] })),
-        name: Type.String({ minLength: 1, maxLength: 200 }),
-      },
-      { additionalProperties: false },
-    ),
+    body: Exactly({
+      kind: Type.Unsafe<'secret' | 'public'>(Type.String({ enum: ['secret', 'public'] })),
+      name: Type.String({ minLength: 1, maxLength: 200 }),
+    }),
     response: {
       201: NewKeyReply,
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
@@ -230,25 +298,16 @@ export const rotateKey = {
   schema: {
     operationId: 'rotateKey',
     params: KeyPath,
-    body: Type.Object(
-      {
-        overlapSeconds: Type.Integer({
-          minimum: 0,
-          maximum: 31_622_400,
-          description: 'How long both keys work; 0 ends the old one at once.',
-        }),
-      },
-      { additionalProperties: false },
-    ),
+    body: Exactly({
+      overlapSeconds: Type.Integer({
+        minimum: 0,
+        maximum: 31_622_400,
+        description: 'How long both keys work; 0 ends the old one at once.',
+      }),
+    }),
     response: {
       201: NewKeyReply,
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
-        'key_not_found',
-      ),
+      ...projectErrors('invalid_request', 'key_not_found'),
     },
   },
 } as const
@@ -263,7 +322,7 @@ export const revokeKey = {
     body: NoBody,
     response: {
       200: Type.Object({ key: DashboardKey }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found', 'key_not_found'),
+      ...projectErrors('key_not_found'),
     },
   },
 } as const
@@ -275,30 +334,21 @@ export const updateKey = {
   schema: {
     operationId: 'updateKey',
     params: KeyPath,
-    body: Type.Object(
-      {
-        name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
-        allowedOrigins: Type.Optional(
-          Type.Union([
-            Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
-              minItems: 1,
-              maxItems: 50,
-            }),
-            Type.Null(),
-          ]),
-        ),
-      },
-      { additionalProperties: false },
-    ),
+    body: Exactly({
+      name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+      allowedOrigins: Type.Optional(
+        Type.Union([
+          Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+            minItems: 1,
+            maxItems: 50,
+          }),
+          Type.Null(),
+        ]),
+      ),
+    }),
     response: {
       200: Type.Object({ key: DashboardKey }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
-        'key_not_found',
-      ),
+      ...projectErrors('invalid_request', 'key_not_found'),
     },
   },
 } as const

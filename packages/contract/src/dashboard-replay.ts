@@ -29,3 +29,29 @@ export const replayPolicy = (nonce: string, ancestors: string) =>
     "base-uri 'none'",
     `frame-ancestors ${ancestors}`,
   ].join('; ')
+
+/**
+ * The headers that have the browser play a recording in a process of its own, where it can: what a
+ * recording does there cannot hold the dashboard. The first works within one site, the second
+ * within one origin.
+ */
+export const replayIsolation = {
+  'origin-agent-cluster': '?1',
+  'document-isolation-policy': 'isolate-and-credentialless',
+} as const
+
+/**
+ * The page of the replay frame, for a dashboard that was asked for under this host. On loopback it
+ * is that of the machine's other name, which is another site to a browser.
+ */
+export function replayUrlFor(configured: string, protocol: string, host: string): string {
+  const other = configured === replayPath ? otherLoopback(host) : undefined
+  return other === undefined ? configured : `${protocol}://${other}${replayPath}`
+}
+
+/** `localhost:3000` for `127.0.0.1:3000`, and the reverse; undefined where a host is neither. */
+export function otherLoopback(host: string): string | undefined {
+  const [, name, port = ''] = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.exec(host) ?? []
+  if (name === undefined) return undefined
+  return `${name.toLowerCase() === 'localhost' ? '127.0.0.1' : 'localhost'}${port}`
+}

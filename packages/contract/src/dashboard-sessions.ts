@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { ProjectPath } from './dashboard-projects.ts'
-import { errors } from './errors.ts'
+import { projectErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
 
 const TextOrNull = Type.Union([Type.String(), Type.Null()])
@@ -19,6 +20,10 @@ export const SessionSummary = Type.Object({
   /** Where it started, as the SDK masked it. */
   url: TextOrNull,
   userAgent: TextOrNull,
+  errors: Type.Integer(),
+  failedRequests: Type.Integer(),
+  rageClicks: Type.Integer(),
+  deadClicks: Type.Integer(),
   /** Whether chunks may still come: the last one is younger than a minute. */
   isLive: Type.Boolean(),
   /** Started before its browser was linked to the person. */
@@ -36,6 +41,16 @@ export const SessionSummary = Type.Object({
 })
 export type SessionSummary = Static<typeof SessionSummary>
 
+export const browserFamilies = ['chrome', 'edge', 'firefox', 'safari'] as const
+export const devices = ['desktop', 'mobile'] as const
+/** What went wrong in a session. */
+export const troubles = ['errors', 'failed_requests', 'rage_clicks', 'dead_clicks'] as const
+export const sessionSorts = ['longest', 'most_pages', 'most_errors'] as const
+
+function choice<const T extends string>(values: readonly T[]) {
+  return Type.Unsafe<T>(Type.String({ enum: [...values] }))
+}
+
 /**
  * Newest started first; also the sessions of one person. With isIdentified or minimumSeconds a page
  * may be shorter than the limit, or empty, and not the last one: nextCursor tells.
@@ -46,27 +61,45 @@ export const listSessions = {
   schema: {
     operationId: 'listSessions',
     params: ProjectPath,
-    querystring: Type.Object(
-      {
-        personId: Type.Optional(Type.String({ maxLength: 20 })),
-        browserId: Type.Optional(Type.String({ maxLength: 36 })),
-        isIdentified: Type.Optional(Type.Boolean()),
-        from: Type.Optional(Type.String({ maxLength: 30, description: 'ISO 8601.' })),
-        to: Type.Optional(Type.String({ maxLength: 30, description: 'ISO 8601.' })),
-        minimumSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })),
-        limit: Limit,
-        cursor: Cursor,
-      },
-      { additionalProperties: false },
-    ),
+    querystring: Exactly({
+      personId: Type.Optional(Type.String({ maxLength: 20 })),
+      browserId: Type.Optional(Type.String({ maxLength: 36 })),
+      isIdentified: Type.Optional(Type.Boolean()),
+      from: Type.Optional(Type.String({ maxLength: 30, description: 'ISO 8601.' })),
+      to: Type.Optional(Type.String({ maxLength: 30, description: 'ISO 8601.' })),
+      minimumSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })),
+      isBeforeIdentification: Type.Optional(Type.Boolean()),
+      /** A part of the address it started at, in small or capital letters. */
+      page: Type.Optional(Type.String({ maxLength: 200 })),
+      browser: Type.Optional(choice(browserFamilies)),
+      device: Type.Optional(choice(devices)),
+      /** A property of its person and its value, as in `plan=pro`. */
+      property: Type.Optional(Type.String({ maxLength: 400, pattern: '^[^=]+=.*$' })),
+      with: Type.Optional(choice(troubles)),
+      /** Other than newest first: the first ones of the newest 5,000 that match, on one page. */
+      sort: Type.Optional(choice(sessionSorts)),
+      limit: Limit,
+      cursor: Cursor,
+    }),
     response: {
       200: Type.Object({ sessions: Type.Array(SessionSummary), nextCursor: NextCursor }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
 
-const SessionPath = Type.Object({ projectId: Type.String(), sessionId: Type.String() })
+/** The tabs it was recorded in, in the order they began. Each is a recording of its own. */
+export const SessionTabs = Type.Array(
+  Type.Object({
+    id: Type.String(),
+    chunks: Type.Integer(),
+    bytes: Type.Integer(),
+    firstChunkAt: Instant,
+    lastChunkAt: Instant,
+  }),
+)
+
+export const SessionPath = Type.Object({ projectId: Type.String(), sessionId: Type.String() })
 
 export const getSession = {
   method: 'GET',
@@ -77,21 +110,12 @@ export const getSession = {
     response: {
       200: Type.Object({
         session: SessionSummary,
-        /** The tabs it was recorded in, in the order they began. Each is a recording of its own. */
-        tabs: Type.Array(
-          Type.Object({
-            id: Type.String(),
-            chunks: Type.Integer(),
-            bytes: Type.Integer(),
-            firstChunkAt: Instant,
-            lastChunkAt: Instant,
-          }),
-        ),
+        tabs: SessionTabs,
         /** The same person's (an anonymous one's: the same browser's) sessions around it. */
         previousId: TextOrNull,
         nextId: TextOrNull,
       }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found', 'session_not_found'),
+      ...projectErrors('session_not_found'),
     },
   },
 } as const
@@ -110,22 +134,13 @@ export const getSessionEvents = {
   schema: {
     operationId: 'getSessionEvents',
     params: SessionPath,
-    querystring: Type.Object(
-      {
-        tab: Type.String({ minLength: 1, maxLength: 32 }),
-        fromChunk: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_001 })),
-      },
-      { additionalProperties: false },
-    ),
+    querystring: Exactly({
+      tab: Type.String({ minLength: 1, maxLength: 32 }),
+      fromChunk: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_001 })),
+    }),
     response: {
       200: Type.String(),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
-        'session_not_found',
-      ),
+      ...projectErrors('invalid_request', 'session_not_found'),
     },
   },
 } as const

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { errors } from './errors.ts'
+import { memberErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
 
 /** Everything a member can do that is written down. */
@@ -7,6 +8,8 @@ export const auditActions = [
   'set_up.done',
   'member.signed_in',
   'member.sign_in_failed',
+  'member.password_failed',
+  'member.second_factor_failed',
   'member.invited',
   'member.invitation_withdrawn',
   'member.joined',
@@ -17,17 +20,29 @@ export const auditActions = [
   'member.password_changed',
   'member.second_factor_added',
   'member.second_factor_removed',
+  'member.passkey_added',
+  'member.passkey_removed',
   'project.created',
   'project.changed',
   'project.identify_secret_made',
   'project.identify_secret_removed',
+  'project.identity_key_added',
+  'project.identity_key_removed',
   'key.created',
   'key.changed',
   'key.rotated',
   'key.revoked',
   'person.edited',
   'person.deletion_requested',
+  'session.watched',
+  'session.note_added',
+  'session.note_removed',
+  'session.link_created',
+  'session.link_withdrawn',
+  'receipt.downloaded',
   'deletions.exported',
+  'database.restored',
+  'audit.exported',
   'webhook.created',
   'webhook.changed',
   'webhook.removed',
@@ -50,12 +65,28 @@ export const AuditEntry = Type.Object({
     }),
     Type.Null(),
   ]),
+  /** The API key that did it, where no member did. */
+  key: Type.Union([
+    Type.Object({ id: Type.String(), name: Type.Union([Type.String(), Type.Null()]) }),
+    Type.Null(),
+  ]),
+  /** From where, as in 203.0.113.0/24; null for the command line, and before it was written down. */
+  addressRange: Type.Union([Type.String(), Type.Null()]),
   projectId: Type.Union([Type.String(), Type.Null()]),
+  /** The internal id of whom it is about; null for nobody, and for a person who was erased since. */
+  personId: Type.Union([Type.String(), Type.Null()]),
   /** What it was done to. A person that was erased since is no longer named: the id is null. */
   subject: Type.Union([
     Type.Object({
       kind: Type.Unsafe<
-        'member' | 'invitation' | 'project' | 'key' | 'person' | 'deletion_job' | 'webhook'
+        | 'member'
+        | 'invitation'
+        | 'project'
+        | 'key'
+        | 'person'
+        | 'session'
+        | 'deletion_job'
+        | 'webhook'
       >(Type.String()),
       id: Type.Union([Type.String(), Type.Null()]),
     }),
@@ -69,27 +100,47 @@ export const AuditEntry = Type.Object({
 })
 export type AuditEntry = Static<typeof AuditEntry>
 
+const AuditFilter = {
+  projectId: Type.Optional(Type.String({ maxLength: 10 })),
+  memberId: Type.Optional(Type.String({ maxLength: 36 })),
+  /** The internal id of a person of `projectId`. */
+  personId: Type.Optional(Type.String({ maxLength: 20 })),
+  action: Type.Optional(
+    Type.Unsafe<AuditAction>(Type.String({ enum: auditActions as unknown as string[] })),
+  ),
+  /** Instants: not before `from`, and before `to`. */
+  from: Type.Optional(Type.String({ maxLength: 40 })),
+  to: Type.Optional(Type.String({ maxLength: 40 })),
+}
+
+/** All that a filter passes, as CSV (RFC 4180), newest first. */
+export const exportAuditEntries = {
+  method: 'GET',
+  url: '/dashboard/v1/audit-log/export',
+  schema: {
+    operationId: 'exportAuditEntries',
+    querystring: Exactly(AuditFilter),
+    response: {
+      200: Type.String(),
+      ...memberErrors('invalid_request'),
+    },
+  },
+} as const
+
 /** Newest first. */
 export const listAuditEntries = {
   method: 'GET',
   url: '/dashboard/v1/audit-log',
   schema: {
     operationId: 'listAuditEntries',
-    querystring: Type.Object(
-      {
-        projectId: Type.Optional(Type.String({ maxLength: 10 })),
-        memberId: Type.Optional(Type.String({ maxLength: 36 })),
-        action: Type.Optional(
-          Type.Unsafe<AuditAction>(Type.String({ enum: auditActions as unknown as string[] })),
-        ),
-        limit: Limit,
-        cursor: Cursor,
-      },
-      { additionalProperties: false },
-    ),
+    querystring: Exactly({
+      ...AuditFilter,
+      limit: Limit,
+      cursor: Cursor,
+    }),
     response: {
       200: Type.Object({ entries: Type.Array(AuditEntry), nextCursor: NextCursor }),
-      ...errors('invalid_request', 'unauthorized', 'forbidden'),
+      ...memberErrors('invalid_request'),
     },
   },
 } as const
@@ -130,13 +181,21 @@ export const getSystem = {
           oldestPendingAt: InstantOrNull,
           oldestPendingJobId: Type.Union([Type.String(), Type.Null()]),
         }),
+        /** Of the ledger of erasures in the blob store, as the last comparison found it. */
+        ledger: Type.Object({
+          entries: Type.Integer(),
+          /** Not genuine, or not where they belong. They erase nobody. */
+          refused: Type.Integer(),
+          missing: Type.Integer(),
+          comparedAt: InstantOrNull,
+        }),
         webhooks: Type.Object({
           pending: Type.Integer(),
           oldestPendingAt: InstantOrNull,
         }),
         now: Instant,
       }),
-      ...errors('unauthorized', 'forbidden'),
+      ...memberErrors(),
     },
   },
 } as const

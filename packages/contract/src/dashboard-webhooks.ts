@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { ProjectPath } from './dashboard-projects.ts'
-import { errors } from './errors.ts'
+import { projectErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
 
 export const webhookEvents = ['person.deletion.completed', 'person.deletion.failed'] as const
@@ -34,6 +35,7 @@ export const WebhookDelivery = Type.Object({
   state: Type.Unsafe<'pending' | 'delivered' | 'failed'>(
     Type.String({ enum: ['pending', 'delivered', 'failed'] }),
   ),
+  /** All of them, also those before it was sent again. */
   attempts: Type.Integer(),
   nextAttemptAt: InstantOrNull,
   endedAt: InstantOrNull,
@@ -46,7 +48,7 @@ export type WebhookDelivery = Static<typeof WebhookDelivery>
 
 const WebhookPath = Type.Object({ projectId: Type.String(), webhookId: Type.String() })
 const WebhookUrl = Type.String({ minLength: 1, maxLength: 2_000 })
-const NoBody = Type.Object({}, { additionalProperties: false })
+const NoBody = Exactly({})
 const Done = Type.Object({})
 const SecretReply = Type.Object({
   webhook: Webhook,
@@ -62,7 +64,7 @@ export const listWebhooks = {
     params: ProjectPath,
     response: {
       200: Type.Object({ webhooks: Type.Array(Webhook) }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors(),
     },
   },
 } as const
@@ -74,13 +76,13 @@ export const createWebhook = {
   schema: {
     operationId: 'createWebhook',
     params: ProjectPath,
-    body: Type.Object(
-      { url: WebhookUrl, events: Type.Array(WebhookEvent, { minItems: 1, maxItems: 2 }) },
-      { additionalProperties: false },
-    ),
+    body: Exactly({
+      url: WebhookUrl,
+      events: Type.Array(WebhookEvent, { minItems: 1, maxItems: 2 }),
+    }),
     response: {
       201: SecretReply,
-      ...errors('invalid_request', 'unauthorized', 'forbidden', 'project_not_found'),
+      ...projectErrors('invalid_request'),
     },
   },
 } as const
@@ -91,23 +93,14 @@ export const updateWebhook = {
   schema: {
     operationId: 'updateWebhook',
     params: WebhookPath,
-    body: Type.Object(
-      {
-        url: Type.Optional(WebhookUrl),
-        events: Type.Optional(Type.Array(WebhookEvent, { minItems: 1, maxItems: 2 })),
-        isEnabled: Type.Optional(Type.Boolean()),
-      },
-      { additionalProperties: false },
-    ),
+    body: Exactly({
+      url: Type.Optional(WebhookUrl),
+      events: Type.Optional(Type.Array(WebhookEvent, { minItems: 1, maxItems: 2 })),
+      isEnabled: Type.Optional(Type.Boolean()),
+    }),
     response: {
       200: Type.Object({ webhook: Webhook }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
-        'webhook_not_found',
-      ),
+      ...projectErrors('invalid_request', 'webhook_not_found'),
     },
   },
 } as const
@@ -121,7 +114,7 @@ export const removeWebhook = {
     params: WebhookPath,
     response: {
       200: Done,
-      ...errors('unauthorized', 'forbidden', 'project_not_found', 'webhook_not_found'),
+      ...projectErrors('webhook_not_found'),
     },
   },
 } as const
@@ -136,7 +129,7 @@ export const rotateWebhookSecret = {
     body: NoBody,
     response: {
       201: SecretReply,
-      ...errors('unauthorized', 'forbidden', 'project_not_found', 'webhook_not_found'),
+      ...projectErrors('webhook_not_found'),
     },
   },
 } as const
@@ -151,7 +144,7 @@ export const testWebhook = {
     body: NoBody,
     response: {
       202: Type.Object({ delivery: WebhookDelivery }),
-      ...errors('unauthorized', 'forbidden', 'project_not_found', 'webhook_not_found'),
+      ...projectErrors('webhook_not_found'),
     },
   },
 } as const
@@ -163,16 +156,10 @@ export const listDeliveries = {
   schema: {
     operationId: 'listDeliveries',
     params: WebhookPath,
-    querystring: Type.Object({ limit: Limit, cursor: Cursor }, { additionalProperties: false }),
+    querystring: Exactly({ limit: Limit, cursor: Cursor }),
     response: {
       200: Type.Object({ deliveries: Type.Array(WebhookDelivery), nextCursor: NextCursor }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
-        'webhook_not_found',
-      ),
+      ...projectErrors('invalid_request', 'webhook_not_found'),
     },
   },
 } as const
@@ -191,13 +178,7 @@ export const resendDelivery = {
     body: NoBody,
     response: {
       202: Type.Object({ delivery: WebhookDelivery }),
-      ...errors(
-        'unauthorized',
-        'forbidden',
-        'project_not_found',
-        'webhook_not_found',
-        'delivery_not_found',
-      ),
+      ...projectErrors('webhook_not_found', 'delivery_not_found'),
     },
   },
 } as const

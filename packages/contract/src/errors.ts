@@ -6,6 +6,7 @@ export const errorStatus = {
   unauthorized: 401,
   credentials_wrong: 401,
   forbidden: 403,
+  reauthentication_required: 403,
   not_found: 404,
   person_not_found: 404,
   deletion_job_not_found: 404,
@@ -28,6 +29,7 @@ export const errorStatus = {
   payload_too_large: 413,
   uri_too_long: 414,
   unsupported_media_type: 415,
+  expectation_failed: 417,
   rate_limited: 429,
   headers_too_large: 431,
   internal_error: 500,
@@ -53,7 +55,7 @@ export const ErrorBody = Type.Object(
       requestId: Type.String(),
     }),
   },
-  { description: 'The one shape of every answer of 4xx and 5xx.' },
+  { description: 'Every 4xx and 5xx response has this shape.' },
 )
 export type ErrorBody = Static<typeof ErrorBody>
 export type ErrorDetail = NonNullable<ErrorBody['error']['details']>[number]
@@ -66,4 +68,24 @@ export function errors<C extends ErrorCode>(...named: C[]) {
     StatusOf<C>,
     typeof ErrorBody
   >
+}
+
+/** What every endpoint of the server API can answer, and what else this one can. */
+export function apiErrors<C extends ErrorCode>(...named: C[]) {
+  return memberErrors<C | 'rate_limited' | 'internal_error' | 'unavailable'>(
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+    ...named,
+  )
+}
+
+/** The same for the dashboard's endpoints that need a member. */
+export function memberErrors<C extends ErrorCode>(...named: C[]) {
+  return errors<C | 'unauthorized' | 'forbidden'>('unauthorized', 'forbidden', ...named)
+}
+
+/** The same for those of a project. */
+export function projectErrors<C extends ErrorCode>(...named: C[]) {
+  return memberErrors<C | 'project_not_found'>('project_not_found', ...named)
 }

@@ -12,7 +12,7 @@ const Id = Type.String({ format: 'uuid' })
 /**
  * What the SDK does next, in every answer of the ingestion endpoints, refusals included:
  * `continue` go on (after a 4xx: drop what was refused); `retry` send the same again after
- * `retryAfterSeconds`; `new_browser` forget browser and session, start anew; `stop` record no more
+ * `retryAfterSeconds`; `new_browser` forget browser and session, and start again; `stop` record no more
  * on this page.
  */
 export const Next = Type.Unsafe<'continue' | 'retry' | 'new_browser' | 'stop'>(
@@ -26,16 +26,32 @@ export const IngestErrorBody = Type.Object(
     error: ErrorBody.properties.error,
     next: Next,
     retryAfterSeconds: Type.Optional(
-      Type.Integer({ description: 'With `retry`; the same as the header Retry-After.' }),
+      Type.Integer({
+        description: 'Only with `retry`: seconds to wait, as in the header Retry-After.',
+      }),
     ),
   },
-  { description: 'The one error shape, and what the SDK does next.' },
+  { description: 'The common error shape, and what the SDK should do next.' },
 )
 export type IngestErrorBody = Static<typeof IngestErrorBody>
 
-function ingestErrors<C extends ErrorCode>(...named: C[]) {
-  return Object.fromEntries(named.map((code) => [errorStatus[code], IngestErrorBody])) as Record<
-    (typeof errorStatus)[C],
+/** What every request of a browser can be answered with. */
+const ofEveryRequest = [
+  'invalid_request',
+  'unauthorized',
+  'forbidden',
+  'browser_retired',
+  'payload_too_large',
+  'unsupported_media_type',
+  'rate_limited',
+  'internal_error',
+  'unavailable',
+] as const
+
+function ingestErrors<C extends ErrorCode = never>(...named: C[]) {
+  const codes = [...ofEveryRequest, ...named]
+  return Object.fromEntries(codes.map((code) => [errorStatus[code], IngestErrorBody])) as Record<
+    (typeof errorStatus)[C | (typeof ofEveryRequest)[number]],
     typeof IngestErrorBody
   >
 }
@@ -44,15 +60,19 @@ export const Masking = Type.Unsafe<'open' | 'balanced' | 'strict'>(
   Type.String({ enum: ['open', 'balanced', 'strict'] }),
 )
 
-/** What the project decides for its browsers. `masking` can only tighten what the page asked for. */
+/** What the project decides for its browsers. It can only tighten what the page asked for. */
 export const RecordingSettings = Type.Object({
   masking: Masking,
+  assets: Type.Boolean({ description: 'Whether images and fonts may be part of a recording.' }),
   sampleRate: Type.Number({ minimum: 0, maximum: 1 }),
   sessionIdleSeconds: Type.Integer(),
   sessionMaximumSeconds: Type.Integer(),
   chunkBytesMaximum: Type.Integer({ description: 'As sent, compressed or not.' }),
 })
 export type RecordingSettings = Static<typeof RecordingSettings>
+
+/** Of what broke in a chunk. */
+const Count = Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 }))
 
 const KeyQuery = Type.Object({ key: Type.String({ description: 'The public key, pk_…' }) })
 
@@ -62,13 +82,16 @@ export const startSession = {
   schema: {
     operationId: 'startSession',
     summary: 'Start a session, as a known browser or a new one',
-    description: 'A body is optional. A browser that is unknown or retired is answered 410.',
+    description: 'The body is optional. An unknown or retired browser gets 410.',
     tags: ['ingestion'],
     querystring: KeyQuery,
     body: Type.Object({
       browserId: Type.Optional(Id),
       url: Type.Optional(Type.String({ maxLength: 2048, description: 'Already masked.' })),
       sdkVersion: Type.Optional(Type.String({ maxLength: 40 })),
+      pending: Type.Optional(
+        Type.Boolean({ description: 'true lists the session only from its first chunk on.' }),
+      ),
     }),
     response: {
       200: Type.Object({
@@ -77,17 +100,25 @@ export const startSession = {
         sessionId: Id,
         settings: RecordingSettings,
       }),
-      ...ingestErrors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'browser_retired',
-        'payload_too_large',
-        'unsupported_media_type',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      ...ingestErrors(),
+    },
+  },
+} as const
+
+export const withdrawBrowser = {
+  method: 'POST',
+  url: '/ingest/v1/withdraw',
+  schema: {
+    operationId: 'withdrawBrowser',
+    summary: 'Erase what this browser recorded, if the project allows it',
+    description:
+      'The data key of the browser is destroyed before the response, so no copy of its recordings can be read; they are deleted within minutes. The browser is retired and records nothing more. You can repeat the call; for an unknown browser the response is the same.',
+    tags: ['ingestion'],
+    querystring: KeyQuery,
+    body: Type.Object({ browserId: Id }),
+    response: {
+      200: Type.Object({ next: Next }),
+      ...ingestErrors(),
     },
   },
 } as const
@@ -97,9 +128,9 @@ export const identifyBrowser = {
   url: '/ingest/v1/identify',
   schema: {
     operationId: 'identifyBrowser',
-    summary: 'Tie a browser to the person with this externalId',
+    summary: 'Link a browser to the person with this externalId',
     description:
-      "Creates the person at the first call and sets no properties. `new_browser`: this browser is another person's; start anew and identify again. While the person is being deleted nothing is written, and the answer is the same.",
+      'The first call creates the person, without properties. `new_browser`: this browser is linked to another person; start a new browser and identify again. While the person is being deleted, nothing is written and the response is the same. `stop`: the person has the maximum number of browsers; this one is no longer recorded.',
     tags: ['ingestion'],
     querystring: KeyQuery,
     body: Type.Object({
@@ -107,23 +138,14 @@ export const identifyBrowser = {
       userId: Type.String({ minLength: 1, maxLength: 200 }),
       userHash: Type.Optional(
         Type.String({
-          description: 'HMAC-SHA256 of userId in hex, where the project asks for it.',
+          description:
+            'If the project requires a proof: a JWT (EdDSA or HS256) with the userId as `sub` and an `exp`, or an HMAC-SHA256 of the userId in hex, which never expires.',
         }),
       ),
     }),
     response: {
       200: Type.Object({ next: Next }),
-      ...ingestErrors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'browser_retired',
-        'payload_too_large',
-        'unsupported_media_type',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      ...ingestErrors(),
     },
   },
 } as const
@@ -131,7 +153,8 @@ export const identifyBrowser = {
 /**
  * One chunk: recorded events as ndjson, one JSON object a line (so a line begins with `{` and ends
  * with `}`; an end of the last line is optional), in UTF-8, plain or gzip (told by the first two
- * bytes). At most 1 MiB as sent and 8 MiB expanded. Idempotent by (session, tab, number): a
+ * bytes). At most 1 MiB as sent and 8 MiB expanded. What came as gzip is expanded by its readers:
+ * from where it is damaged, or larger than it says, they get the event `lethe.gap`. Idempotent by (session, tab, number): a
  * repeated one is answered as done. A session that is unknown, ended or another browser's is
  * answered as a retired browser is.
  */
@@ -149,23 +172,30 @@ export const uploadChunk = {
       tab: Type.String({ pattern: '^[A-Za-z0-9_-]{1,32}$' }),
       number: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
       pages: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: 1_000, description: 'Pages entered in this chunk.' }),
+        Type.Integer({ minimum: 0, maximum: 1_000, description: 'Page views in this chunk.' }),
       ),
+      from: Type.Optional(
+        Type.Integer({
+          minimum: -1_000_000_000,
+          maximum: 1_000_000_000,
+          description: "Milliseconds from the session's start to its first event.",
+        }),
+      ),
+      to: Type.Optional(
+        Type.Integer({
+          minimum: -1_000_000_000,
+          maximum: 1_000_000_000,
+          description: "Milliseconds from the session's start to its last event.",
+        }),
+      ),
+      errors: Count,
+      failedRequests: Count,
+      rageClicks: Count,
+      deadClicks: Count,
     }),
     response: {
       200: Type.Object({ next: Next }),
-      ...ingestErrors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'chunk_in_flight',
-        'browser_retired',
-        'payload_too_large',
-        'unsupported_media_type',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      ...ingestErrors('chunk_in_flight'),
     },
   },
 } as const

@@ -1,34 +1,32 @@
 import { type Static, Type } from 'typebox'
 import { DeletionJob } from './deletion-job.ts'
-import { errors } from './errors.ts'
+import { apiErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Cursor, Instant, Limit, NextCursor } from './page.ts'
 
 /** 1 to 200 characters (Unicode code points), taken as given: nothing is trimmed, folded or normalised. */
 export const ExternalId = Type.String({
   minLength: 1,
   maxLength: 200,
-  description: "The person's identifier in the customer's own system, taken as given.",
+  description: "The person's identifier in your own system, stored as it is sent.",
 })
 
 export const Properties = Type.Record(Type.String(), Type.Unknown(), {
   propertyNames: { minLength: 1, maxLength: 200 },
   description:
-    'Any JSON values. A key sent replaces its value, a key sent as null is removed, a key not sent is kept.',
+    'Any JSON values. A key that is sent replaces its value, a key sent as null is removed, and other keys are kept.',
 })
 export type Properties = Static<typeof Properties>
 
-export const Person = Type.Object(
-  {
-    externalId: ExternalId,
-    properties: Type.Record(Type.String(), Type.Unknown()),
-    createdAt: Instant,
-    updatedAt: Type.String({
-      format: 'date-time',
-      description: 'Moves when the stored properties change, and only then.',
-    }),
-  },
-  { additionalProperties: false },
-)
+export const Person = Exactly({
+  externalId: ExternalId,
+  properties: Type.Record(Type.String(), Type.Unknown()),
+  createdAt: Instant,
+  updatedAt: Type.String({
+    format: 'date-time',
+    description: 'Changes only when the stored properties change.',
+  }),
+})
 export type Person = Static<typeof Person>
 
 const PersonPath = Type.Object({
@@ -43,23 +41,15 @@ export const createPerson = {
     operationId: 'createPerson',
     summary: 'Create a person, or merge properties into an existing one',
     tags: ['persons'],
-    body: Type.Object(
-      { externalId: ExternalId, properties: Type.Optional(Properties) },
-      { additionalProperties: false },
-    ),
+    body: Exactly({ externalId: ExternalId, properties: Type.Optional(Properties) }),
     response: {
       200: PersonReply,
       201: PersonReply,
-      ...errors(
+      ...apiErrors(
         'invalid_request',
-        'unauthorized',
-        'forbidden',
         'person_being_deleted',
         'payload_too_large',
         'unsupported_media_type',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
       ),
     },
   },
@@ -70,39 +60,30 @@ export const listPersons = {
   url: '/v1/persons',
   schema: {
     operationId: 'listPersons',
-    summary: 'List persons, newest created first',
+    summary: 'List persons, newest first',
     tags: ['persons'],
-    querystring: Type.Object(
-      {
-        limit: Limit,
-        cursor: Cursor,
-        search: Type.Optional(
-          Type.String({
-            maxLength: 200,
-            description:
-              'Text contained in the externalId, the name or the email; case-insensitive, taken literally.',
-          }),
-        ),
-        externalId: Type.Optional(
-          Type.String({
-            minLength: 1,
-            maxLength: 200,
-            description: 'Only the person with exactly this externalId.',
-          }),
-        ),
-      },
-      { additionalProperties: false },
-    ),
+    querystring: Exactly({
+      limit: Limit,
+      cursor: Cursor,
+      search: Type.Optional(
+        Type.String({
+          maxLength: 200,
+          description:
+            'Text contained in the externalId, the name or the email. Case is ignored, and there are no wildcards. In a query a + is a space: write a plus as %2B.',
+        }),
+      ),
+      externalId: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 200,
+          description:
+            'Only the person with exactly this externalId. Write a plus as %2B and a space as %20: a raw + is refused.',
+        }),
+      ),
+    }),
     response: {
       200: Type.Object({ persons: Type.Array(Person), nextCursor: NextCursor }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      ...apiErrors('invalid_request'),
     },
   },
 } as const
@@ -115,18 +96,10 @@ export const getPerson = {
     summary: 'Read a person',
     tags: ['persons'],
     params: PersonPath,
-    querystring: Type.Object({}, { additionalProperties: false }),
+    querystring: Exactly({}),
     response: {
       200: PersonReply,
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'person_not_found',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      ...apiErrors('invalid_request', 'person_not_found'),
     },
   },
 } as const
@@ -139,31 +112,23 @@ export const updatePerson = {
     summary: 'Merge properties into an existing person',
     tags: ['persons'],
     params: PersonPath,
-    querystring: Type.Object({}, { additionalProperties: false }),
-    body: Type.Object(
-      {
-        properties: Properties,
-        externalId: Type.Optional(
-          Type.String({
-            description: 'Not needed; where sent, it has to equal the one of the path.',
-          }),
-        ),
-      },
-      { additionalProperties: false },
-    ),
+    querystring: Exactly({}),
+    body: Exactly({
+      properties: Properties,
+      externalId: Type.Optional(
+        Type.String({
+          description: 'Not needed. If sent, it must equal the one in the path.',
+        }),
+      ),
+    }),
     response: {
       200: PersonReply,
-      ...errors(
+      ...apiErrors(
         'invalid_request',
-        'unauthorized',
-        'forbidden',
         'person_not_found',
         'person_being_deleted',
         'payload_too_large',
         'unsupported_media_type',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
       ),
     },
   },
@@ -177,28 +142,16 @@ export const deletePerson = {
     summary: 'Request the erasure of a person',
     tags: ['persons'],
     params: PersonPath,
-    querystring: Type.Object(
-      {
-        keepRecordings: Type.Boolean({
-          default: false,
-          description:
-            'true keeps the sessions, anonymous; absent or false deletes the recordings too.',
-        }),
-      },
-      { additionalProperties: false },
-    ),
+    querystring: Exactly({
+      keepRecordings: Type.Boolean({
+        default: false,
+        description:
+          'true keeps the recordings and makes them anonymous; absent or false deletes them too.',
+      }),
+    }),
     response: {
       202: Type.Object({ job: DeletionJob }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'person_not_found',
-        'deletion_in_progress',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      ...apiErrors('invalid_request', 'person_not_found', 'deletion_in_progress'),
     },
   },
 } as const

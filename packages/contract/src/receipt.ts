@@ -1,53 +1,92 @@
 import { type Static, Type } from 'typebox'
-import { errors } from './errors.ts'
+import { apiErrors, errors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Instant, InstantOrNull } from './page.ts'
+
+const RemovedCounts = Type.Object({
+  sessions: Type.Integer(),
+  chunks: Type.Integer(),
+  blobs: Type.Integer(),
+  bytes: Type.Integer(),
+  browsers: Type.Integer(),
+})
 
 /**
  * What a receipt states, as the payload of its JWS. It holds no personal data: whose erasure it was
  * can only be checked by somebody who knows the externalId, with `externalIdHash`.
  */
-export const ReceiptStatement = Type.Object(
-  {
-    version: Type.Literal(1),
-    jobId: Type.String({ format: 'uuid' }),
-    projectId: Type.Integer(),
-    /** The receipts of a project are numbered from 1 on, without gaps. */
-    number: Type.Integer({ minimum: 1 }),
-    /** SHA-256, in hex, of the project's previous receipt as it is served; null in its first. */
-    previousReceiptHash: Type.Union([Type.String(), Type.Null()]),
-    /** SHA-256, in hex, of the bytes of `externalIdSalt` followed by the externalId in UTF-8. */
-    externalIdHash: Type.String(),
-    /** 16 random bytes in hex. */
-    externalIdSalt: Type.String(),
-    keepRecordings: Type.Boolean(),
-    createdAt: Instant,
-    startedAt: Instant,
-    completedAt: Instant,
-    attempts: Type.Integer({ minimum: 1, maximum: 5 }),
-    /**
-     * What was removed in all attempts. Sessions, chunks and browsers are counted in the
-     * transactions that remove them. `blobs` and `bytes` are what the blob store reported: at
-     * least so many, as an attempt that died may have removed some without noting them.
-     */
-    removed: Type.Object({
-      sessions: Type.Integer(),
-      chunks: Type.Integer(),
-      blobs: Type.Integer(),
-      bytes: Type.Integer(),
-      browsers: Type.Integer(),
-    }),
-    /**
-     * When the browsers' data keys, blobs, chunks and sessions were looked for and none was left;
-     * null where the recordings are kept. The person and its links to browsers are gone since
-     * `completedAt`, in one transaction.
-     */
-    recordingsVerifiedAt: InstantOrNull,
-    /** How long backups of the database may still hold the person's row, as the operator set it. */
-    backupRetentionDays: Type.Integer(),
-  },
-  { additionalProperties: false },
-)
+export const ReceiptStatement = Exactly({
+  version: Type.Literal(1),
+  jobId: Type.String({ format: 'uuid' }),
+  projectId: Type.Integer(),
+  /** The receipts of a project are numbered from 1 on, without gaps. */
+  number: Type.Integer({ minimum: 1 }),
+  /** SHA-256, in hex, of the project's previous receipt as it is served; null in its first. */
+  previousReceiptHash: Type.Union([Type.String(), Type.Null()]),
+  /** SHA-256, in hex, of the bytes of `externalIdSalt` followed by the externalId in UTF-8. */
+  externalIdHash: Type.String(),
+  /** 16 random bytes in hex. */
+  externalIdSalt: Type.String(),
+  keepRecordings: Type.Boolean(),
+  createdAt: Instant,
+  startedAt: Instant,
+  completedAt: Instant,
+  attempts: Type.Integer({ minimum: 1, maximum: 5 }),
+  /**
+   * What was removed in all attempts. Sessions, chunks and browsers are counted in the
+   * transactions that remove them. `blobs` and `bytes` are what the blob store reported: at
+   * least so many, as an attempt that died may have removed some without noting them.
+   */
+  removed: RemovedCounts,
+  /**
+   * Jobs about the same person that failed before this one, the first one first, with what they
+   * had removed by then. What they made unreadable is removed by this one, also where it keeps
+   * the other recordings. (Receipts of older versions do not have it.)
+   */
+  earlierJobs: Type.Optional(
+    Type.Array(
+      Type.Object({
+        jobId: Type.String({ format: 'uuid' }),
+        keepRecordings: Type.Boolean(),
+        removed: RemovedCounts,
+      }),
+    ),
+  ),
+  /**
+   * When the browsers' data keys, blobs, chunks and sessions were looked for and none was left;
+   * null where the recordings are kept and none was unreadable. The person and its links to browsers are gone since
+   * `completedAt`, in one transaction.
+   */
+  recordingsVerifiedAt: InstantOrNull,
+  /** How long backups of the database may still hold the person's row, as the operator set it. */
+  backupRetentionDays: Type.Integer(),
+})
 export type ReceiptStatement = Static<typeof ReceiptStatement>
+
+/**
+ * What is signed when the files of the database, its log included, hold nothing of an erased person
+ * any more. Backups may.
+ */
+export const PurgeStatement = Exactly({
+  version: Type.Literal(1),
+  jobId: Type.String({ format: 'uuid' }),
+  projectId: Type.Integer(),
+  /** SHA-256, in hex, of the job's receipt as it is served. */
+  receiptHash: Type.String(),
+  purgedAt: Instant,
+})
+export type PurgeStatement = Static<typeof PurgeStatement>
+
+/** The newest receipt of a project at a time, which stands for all before it. */
+export const AnchorStatement = Exactly({
+  version: Type.Literal(1),
+  projectId: Type.Integer(),
+  number: Type.Integer({ minimum: 1 }),
+  /** SHA-256, in hex, of that receipt as it is served. */
+  receiptHash: Type.String(),
+  anchoredAt: Instant,
+})
+export type AnchorStatement = Static<typeof AnchorStatement>
 
 export const getReceipt = {
   method: 'GET',
@@ -59,19 +98,16 @@ export const getReceipt = {
       'A compact JWS (EdDSA, Ed25519); its public keys are at /.well-known/jwks.json. `lethe receipt verify` checks it offline.',
     tags: ['deletion jobs'],
     params: Type.Object({ id: Type.String() }),
-    querystring: Type.Object({}, { additionalProperties: false }),
+    querystring: Exactly({}),
     response: {
-      200: Type.Object({ receipt: Type.String({ description: 'A compact JWS.' }) }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'deletion_job_not_found',
-        'receipt_not_found',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      200: Type.Object({
+        receipt: Type.String({ description: 'A compact JWS.' }),
+        purge: Type.Union([Type.String(), Type.Null()], {
+          description:
+            'A second compact JWS, issued once the database files hold nothing of the person; null until then.',
+        }),
+      }),
+      ...apiErrors('invalid_request', 'deletion_job_not_found', 'receipt_not_found'),
     },
   },
 } as const
@@ -95,7 +131,7 @@ export const getPublicKeys = {
   url: '/.well-known/jwks.json',
   schema: {
     operationId: 'getPublicKeys',
-    summary: 'Read the public keys of the receipts, as a JSON Web Key Set',
+    summary: 'Read the public keys that verify receipts, as a JSON Web Key Set',
     tags: ['deletion jobs'],
     security: [],
     querystring: Type.Object({}),

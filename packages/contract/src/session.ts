@@ -1,42 +1,56 @@
 import { type Static, Type } from 'typebox'
-import { errors } from './errors.ts'
+import { apiErrors } from './errors.ts'
+import { Exactly } from './exactly.ts'
 import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
 
-export const Session = Type.Object(
-  {
-    id: Type.String({ format: 'uuid' }),
-    browserId: Type.String({ format: 'uuid' }),
-    startedAt: Instant,
-    lastChunkAt: Type.Union([Instant, Type.Null()], {
-      description: 'When its last chunk was stored; null while there is none.',
-    }),
-    beforeIdentification: Type.Boolean({
-      description: 'Whether it started before its browser was first identified.',
-    }),
-    chunks: Type.Integer(),
-    bytes: Type.Integer({ description: 'As stored: compressed and sealed.' }),
-    pages: Type.Integer({ description: 'Pages entered, as the SDK counted them.' }),
-    url: Type.Union([Type.String(), Type.Null()], {
-      description: 'Where it started, as the SDK masked it.',
-    }),
-    userAgent: Type.Union([Type.String(), Type.Null()]),
-    sdkVersion: Type.Union([Type.String(), Type.Null()]),
-  },
-  { additionalProperties: false },
-)
+export const Session = Exactly({
+  id: Type.String({ format: 'uuid' }),
+  browserId: Type.String({ format: 'uuid' }),
+  startedAt: Instant,
+  lastChunkAt: Type.Union([Instant, Type.Null()], {
+    description: 'When its last chunk (an upload of events) was stored; null before the first.',
+  }),
+  firstEventAt: Type.Union([Instant, Type.Null()], {
+    description:
+      "When its first event happened, by the server's clock; null before the first chunk.",
+  }),
+  lastEventAt: Type.Union([Instant, Type.Null()], {
+    description: 'When its last event happened; it may have arrived much later.',
+  }),
+  errors: Type.Integer({ description: 'Uncaught errors, and errors written to the console.' }),
+  failedRequests: Type.Integer({
+    description: 'Requests of the page that failed: no response, 4xx or 5xx.',
+  }),
+  rageClicks: Type.Integer({
+    description: 'Series of quick clicks on one spot; each series counts once.',
+  }),
+  deadClicks: Type.Integer({ description: 'Clicks that changed nothing.' }),
+  beforeIdentification: Type.Boolean({
+    description: 'Whether it started before its browser was first identified.',
+  }),
+  chunks: Type.Integer(),
+  bytes: Type.Integer({ description: 'As stored: compressed and encrypted.' }),
+  pages: Type.Integer({ description: 'Page views, as counted by the SDK.' }),
+  url: Type.Union([Type.String(), Type.Null()], {
+    description: 'The URL of its first page, as masked by the SDK.',
+  }),
+  userAgent: Type.Union([Type.String(), Type.Null()]),
+  sdkVersion: Type.Union([Type.String(), Type.Null()]),
+})
 export type Session = Static<typeof Session>
 
 /** A tab of the browser that recorded into a session: a document stream of its own for a player. */
-export const SessionTab = Type.Object(
-  {
-    tab: Type.String(),
-    chunks: Type.Integer(),
-    bytes: Type.Integer(),
-    firstChunkAt: InstantOrNull,
-    lastChunkAt: InstantOrNull,
-  },
-  { additionalProperties: false },
-)
+export const SessionTab = Exactly({
+  tab: Type.String(),
+  chunks: Type.Integer(),
+  missingChunks: Type.Integer({
+    description:
+      'Chunks that are missing between stored ones; they may still arrive. The events have a `lethe.gap` there.',
+  }),
+  bytes: Type.Integer(),
+  firstChunkAt: InstantOrNull,
+  lastChunkAt: InstantOrNull,
+})
 export type SessionTab = Static<typeof SessionTab>
 
 const SessionPath = Type.Object({ id: Type.String() })
@@ -46,25 +60,17 @@ export const listSessionsOfPerson = {
   url: '/v1/persons/:externalId/sessions',
   schema: {
     operationId: 'listSessionsOfPerson',
-    summary: "List a person's sessions, newest started first",
+    summary: "List a person's sessions, latest start first",
     description:
-      'What the browsers identified as this person recorded, before their identification too. Readable until the person is gone.',
+      'The recordings of all browsers identified as this person, including those from before identification. Readable until the person is deleted.',
     tags: ['sessions'],
     params: Type.Object({
       externalId: Type.String({ description: '1 to 200 characters, URL-encoded.' }),
     }),
-    querystring: Type.Object({ limit: Limit, cursor: Cursor }, { additionalProperties: false }),
+    querystring: Exactly({ limit: Limit, cursor: Cursor }),
     response: {
       200: Type.Object({ sessions: Type.Array(Session), nextCursor: NextCursor }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'person_not_found',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      ...apiErrors('invalid_request', 'person_not_found'),
     },
   },
 } as const
@@ -77,18 +83,10 @@ export const getSession = {
     summary: 'Read a session',
     tags: ['sessions'],
     params: SessionPath,
-    querystring: Type.Object({}, { additionalProperties: false }),
+    querystring: Exactly({}),
     response: {
       200: Type.Object({ session: Session, tabs: Type.Array(SessionTab) }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'session_not_found',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
-      ),
+      ...apiErrors('invalid_request', 'session_not_found'),
     },
   },
 } as const
@@ -100,28 +98,17 @@ export const readSessionEvents = {
     operationId: 'readSessionEvents',
     summary: 'Read the recorded events of a session',
     description:
-      'One event a line (application/x-ndjson), tab by tab and in each in the order of recording. What is no longer readable breaks the answer off: it ends without the last chunk of its transfer encoding.',
+      'One event per line (application/x-ndjson), tab by tab, and within a tab in the order of recording. If chunks are missing or cannot be read, there is an event of type 5 with the tag `lethe.gap` in their place, with their number in `data.payload.chunks`. If the session becomes unreadable while it is sent, the response breaks off, without the final chunk of its transfer encoding.',
     tags: ['sessions'],
     params: SessionPath,
-    querystring: Type.Object(
-      {
-        tab: Type.Optional(
-          Type.String({ maxLength: 32, description: 'Only the events of this tab.' }),
-        ),
-      },
-      { additionalProperties: false },
-    ),
-    response: {
-      200: Type.String({ description: 'Recorded events, one JSON object a line.' }),
-      ...errors(
-        'invalid_request',
-        'unauthorized',
-        'forbidden',
-        'session_not_found',
-        'rate_limited',
-        'internal_error',
-        'unavailable',
+    querystring: Exactly({
+      tab: Type.Optional(
+        Type.String({ maxLength: 32, description: 'Only the events of this tab.' }),
       ),
+    }),
+    response: {
+      200: Type.String({ description: 'Recorded events, one JSON object per line.' }),
+      ...apiErrors('invalid_request', 'session_not_found'),
     },
   },
 } as const

@@ -7,6 +7,7 @@ import {
   Outlet,
   redirect,
 } from '@tanstack/react-router'
+import { basePath } from './api/base-path.ts'
 import { meQuery } from './api/me.ts'
 import { projectsQuery } from './api/projects.ts'
 import type { Listing, Page } from './api/queries.ts'
@@ -47,6 +48,19 @@ function openList<P extends Page>(
   return pages === undefined ? undefined : opening
 }
 
+/**
+ * A screen whose code comes when it is opened. Where that fails the router would reload the page,
+ * and lose it to the browser's own error page: under another name the failure is shown in its place.
+ */
+const screen: typeof lazyRouteComponent = (load, name) =>
+  lazyRouteComponent(
+    () =>
+      load().catch((cause: unknown) => {
+        throw new Error('This part of the dashboard could not be loaded.', { cause })
+      }),
+    name,
+  )
+
 /** Another search of a list is no other page: what is there, and its focus, stays meanwhile. */
 const staysMeanwhile = { pendingMs: 60_000 }
 
@@ -60,28 +74,34 @@ const signIn = createRoute({
     const path = text(next)
     return path && /^\/(?![/\\])/.test(path) ? { next: path } : {}
   },
-  component: lazyRouteComponent(() => import('./sign-in/sign-in.tsx'), 'SignIn'),
+  component: screen(() => import('./sign-in/sign-in.tsx'), 'SignIn'),
 })
 
 const setUp = createRoute({
   getParentRoute: () => root,
   path: '/setup',
-  component: lazyRouteComponent(() => import('./sign-in/set-up.tsx'), 'SetUp'),
+  component: screen(() => import('./sign-in/set-up.tsx'), 'SetUp'),
 })
 
 const join = createRoute({
   getParentRoute: () => root,
   path: '/join',
-  component: lazyRouteComponent(() => import('./sign-in/join.tsx'), 'Join'),
+  component: screen(() => import('./sign-in/join.tsx'), 'Join'),
 })
 
 const reset = createRoute({
   getParentRoute: () => root,
   path: '/reset',
-  component: lazyRouteComponent(() => import('./sign-in/reset.tsx'), 'Reset'),
+  component: screen(() => import('./sign-in/reset.tsx'), 'Reset'),
 })
 
-/** Everything below is for who is signed in. */
+const shared = createRoute({
+  getParentRoute: () => root,
+  path: '/shared',
+  component: screen(() => import('./sessions/shared.tsx'), 'Shared'),
+})
+
+/** Everything below needs a sign-in. */
 const signedIn = createRoute({
   getParentRoute: () => root,
   id: 'signed-in',
@@ -103,14 +123,14 @@ const home = createRoute({
     const { projects } = await context.queryClient.ensureQueryData(projectsQuery)
     const [first] = projects
     if (first === undefined) throw redirect({ to: '/no-project' })
-    throw redirect({ to: '/projects/$projectId/persons', params: { projectId: first.id } })
+    throw redirect({ to: '/projects/$projectId', params: { projectId: first.id } })
   },
 })
 
 const noProject = createRoute({
   getParentRoute: () => signedIn,
   path: '/no-project',
-  component: lazyRouteComponent(() => import('./shell/no-project.tsx'), 'NoProject'),
+  component: screen(() => import('./shell/no-project.tsx'), 'NoProject'),
 })
 
 const project = createRoute({
@@ -123,9 +143,7 @@ const project = createRoute({
 const projectHome = createRoute({
   getParentRoute: () => project,
   path: '/',
-  beforeLoad: ({ params }) => {
-    throw redirect({ to: '/projects/$projectId/persons', params })
-  },
+  component: screen(() => import('./home/home.tsx'), 'Home'),
 })
 
 const persons = createRoute({
@@ -136,13 +154,13 @@ const persons = createRoute({
   loaderDeps: ({ search }) => search,
   loader: ({ context, params, deps }) =>
     openList(context, personsList(params.projectId, deps), deps),
-  component: lazyRouteComponent(() => import('./persons/persons.tsx'), 'Persons'),
+  component: screen(() => import('./persons/persons.tsx'), 'Persons'),
 })
 
 const person = createRoute({
   getParentRoute: () => project,
   path: '/persons/$personId',
-  component: lazyRouteComponent(() => import('./person/person.tsx'), 'Person'),
+  component: screen(() => import('./person/person.tsx'), 'Person'),
 })
 
 const personSessions = createRoute({
@@ -153,25 +171,25 @@ const personSessions = createRoute({
   loaderDeps: ({ search }) => search,
   loader: ({ context, params, deps }) =>
     openList(context, personSessionsList(params.projectId, params.personId), deps),
-  component: lazyRouteComponent(() => import('./person/sessions.tsx'), 'PersonSessions'),
+  component: screen(() => import('./person/sessions.tsx'), 'PersonSessions'),
 })
 
 const personProperties = createRoute({
   getParentRoute: () => person,
   path: '/properties',
-  component: lazyRouteComponent(() => import('./person/properties.tsx'), 'PersonProperties'),
+  component: screen(() => import('./person/properties.tsx'), 'PersonProperties'),
 })
 
 const personBrowsers = createRoute({
   getParentRoute: () => person,
   path: '/browsers',
-  component: lazyRouteComponent(() => import('./person/browsers.tsx'), 'PersonBrowsers'),
+  component: screen(() => import('./person/browsers.tsx'), 'PersonBrowsers'),
 })
 
 const personActivity = createRoute({
   getParentRoute: () => person,
   path: '/activity',
-  component: lazyRouteComponent(() => import('./person/activity.tsx'), 'PersonActivities'),
+  component: screen(() => import('./person/activity.tsx'), 'PersonActivities'),
 })
 
 const sessions = createRoute({
@@ -182,7 +200,7 @@ const sessions = createRoute({
   loaderDeps: ({ search }) => search,
   loader: ({ context, params, deps }) =>
     openList(context, sessionsList(params.projectId, deps), deps),
-  component: lazyRouteComponent(() => import('./sessions/sessions.tsx'), 'Sessions'),
+  component: screen(() => import('./sessions/sessions.tsx'), 'Sessions'),
 })
 
 const session = createRoute({
@@ -192,7 +210,7 @@ const session = createRoute({
     ...(text(t) && { t: text(t) as string }),
     ...(text(tab) && { tab: text(tab) as string }),
   }),
-  component: lazyRouteComponent(() => import('./sessions/session.tsx'), 'Session'),
+  component: screen(() => import('./sessions/session.tsx'), 'Session'),
 })
 
 const deletions = createRoute({
@@ -203,7 +221,7 @@ const deletions = createRoute({
   loaderDeps: ({ search: { job: _, ...filters } }) => filters,
   loader: ({ context, params, deps }) =>
     openList(context, deletionsList(params.projectId, deps), deps),
-  component: lazyRouteComponent(() => import('./deletions/deletions.tsx'), 'Deletions'),
+  component: screen(() => import('./deletions/deletions.tsx'), 'Deletions'),
 })
 
 const install = createRoute({
@@ -211,51 +229,55 @@ const install = createRoute({
   path: '/install',
   validateSearch: ({ way }): { way?: 'npm' | 'backend' } =>
     way === 'npm' || way === 'backend' ? { way } : {},
-  component: lazyRouteComponent(() => import('./install/install.tsx'), 'Install'),
+  component: screen(() => import('./install/install.tsx'), 'Install'),
 })
 
 const settings = createRoute({
   getParentRoute: () => project,
   path: '/settings',
-  component: lazyRouteComponent(() => import('./settings/settings.tsx'), 'Settings'),
+  component: screen(() => import('./settings/settings.tsx'), 'Settings'),
 })
 
 const settingsHome = createRoute({
   getParentRoute: () => settings,
   path: '/',
-  beforeLoad: ({ params }) => {
-    throw redirect({ to: '/projects/$projectId/settings/keys', params, replace: true })
+  beforeLoad: async ({ context, params }) => {
+    const { permissions } = await context.queryClient.ensureQueryData(meQuery)
+    // The first page of those that the member may see.
+    throw permissions.includes('keys.read')
+      ? redirect({ to: '/projects/$projectId/settings/keys', params, replace: true })
+      : redirect({ to: '/projects/$projectId/settings/privacy', params, replace: true })
   },
 })
 
 const settingsKeys = createRoute({
   getParentRoute: () => settings,
   path: '/keys',
-  component: lazyRouteComponent(() => import('./settings/keys.tsx'), 'Keys'),
+  component: screen(() => import('./settings/keys.tsx'), 'Keys'),
 })
 
 const settingsMembers = createRoute({
   getParentRoute: () => settings,
   path: '/members',
-  component: lazyRouteComponent(() => import('./settings/members.tsx'), 'Members'),
+  component: screen(() => import('./settings/members.tsx'), 'Members'),
 })
 
 const settingsPrivacy = createRoute({
   getParentRoute: () => settings,
   path: '/privacy',
-  component: lazyRouteComponent(() => import('./settings/privacy.tsx'), 'Privacy'),
+  component: screen(() => import('./settings/privacy.tsx'), 'Privacy'),
 })
 
 const settingsWebhooks = createRoute({
   getParentRoute: () => settings,
   path: '/webhooks',
-  component: lazyRouteComponent(() => import('./settings/webhooks.tsx'), 'Webhooks'),
+  component: screen(() => import('./settings/webhooks.tsx'), 'Webhooks'),
 })
 
 const settingsWebhook = createRoute({
   getParentRoute: () => settings,
   path: '/webhooks/$webhookId',
-  component: lazyRouteComponent(() => import('./settings/webhook.tsx'), 'WebhookPage'),
+  component: screen(() => import('./settings/webhook.tsx'), 'WebhookPage'),
 })
 
 const settingsAudit = createRoute({
@@ -264,20 +286,20 @@ const settingsAudit = createRoute({
   ...staysMeanwhile,
   validateSearch: auditSearch,
   loaderDeps: ({ search }) => search,
-  loader: ({ context, deps }) => openList(context, auditList(deps), deps),
-  component: lazyRouteComponent(() => import('./settings/audit.tsx'), 'Audit'),
+  loader: ({ context, params, deps }) => openList(context, auditList(params.projectId, deps), deps),
+  component: screen(() => import('./settings/audit.tsx'), 'Audit'),
 })
 
 const settingsSystem = createRoute({
   getParentRoute: () => settings,
   path: '/system',
-  component: lazyRouteComponent(() => import('./settings/system.tsx'), 'System'),
+  component: screen(() => import('./settings/system.tsx'), 'System'),
 })
 
 const account = createRoute({
   getParentRoute: () => project,
   path: '/account',
-  component: lazyRouteComponent(() => import('./account/account.tsx'), 'Account'),
+  component: screen(() => import('./account/account.tsx'), 'Account'),
 })
 
 const tree = root.addChildren([
@@ -285,6 +307,7 @@ const tree = root.addChildren([
   setUp,
   join,
   reset,
+  shared,
   signedIn.addChildren([
     home,
     noProject,
@@ -314,6 +337,7 @@ const tree = root.addChildren([
 export function makeRouter(queryClient: QueryClient) {
   return createRouter({
     routeTree: tree,
+    basepath: basePath || '/',
     context: { queryClient },
     scrollRestoration: true,
     defaultPreload: 'intent',

@@ -448,6 +448,7 @@ function mutations(trap: string, script: string): HostileRecording[] {
   })
   return [
     recording('a script that comes later', [], [body], [added(el('script', {}, txt(script)))]),
+    ...declaredTwice(trap, script),
     recording(
       'an image that comes later',
       [],
@@ -646,5 +647,69 @@ function oddities(trap: string, script: string): HostileRecording[] {
 
 const pixel = 'data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7'
 
-/** Lies over the whole page: whoever clicks anywhere clicks on it. */
+/** Lies over the whole page: a click anywhere is a click on it. */
 const covers = 'position:fixed;inset:0;z-index:9;display:block;width:100%;height:100%'
+
+/** What a mutation may do depends on what its target is: ids that say two things of one node. */
+function declaredTwice(trap: string, script: string): HostileRecording[] {
+  const body = el('div')
+  const add = (parentId: number, node: Snapshot) => ({ parentId, nextId: null, node })
+  const adds = (...list: object[]) => ({ type: 3, data: mutation({ adds: list }) })
+  const sheet = el('style')
+  const rules = `body{background:url(${trap}/early.png)}`
+  const image = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" onload="${script}"/>`)}`
+  const frame = el('iframe')
+  const nowhere = 9_999_999
+  return [
+    recording(
+      'a text before its style sheet',
+      [],
+      [body],
+      [adds(add(sheet.id, txt(rules))), adds(add(body.id, sheet))],
+    ),
+    recording(
+      'a text beside its style sheet, in the wrong order',
+      [],
+      [body],
+      [adds(add(sheet.id, txt(rules)), add(body.id, sheet))],
+    ),
+    recording(
+      'a style sheet declared again as a box that is never built',
+      [],
+      [body, sheet],
+      [adds(add(nowhere, { ...el('div'), id: sheet.id })), adds(add(sheet.id, txt(rules)))],
+    ),
+    recording(
+      'a frame declared again as a picture',
+      [],
+      [body, frame],
+      [
+        adds(add(nowhere, { ...el('img'), id: frame.id })),
+        {
+          type: 3,
+          data: mutation({ attributes: [{ id: frame.id, attributes: { src: image } }] }),
+        },
+      ],
+    ),
+    {
+      ...recording('a page that is played before the one it came after', [], [body, frame]),
+      events: outOfOrder(body, frame, image),
+    },
+  ]
+}
+
+/** Events whose order of arrival is not that of their times. */
+function outOfOrder(body: Snapshot, frame: Snapshot, image: string): unknown[] {
+  const { events } = recording('', [], [body, frame])
+  const other = recording('', [], [{ ...el('img'), id: frame.id }]).events[1] as object
+  return [
+    ...events.slice(0, 2),
+    { ...other, timestamp: startedAt + 900 },
+    {
+      type: 3,
+      data: mutation({ attributes: [{ id: frame.id, attributes: { src: image } }] }),
+      timestamp: startedAt + 100,
+    },
+    ...events.slice(2).map((event) => ({ ...(event as object), timestamp: startedAt + 950 })),
+  ]
+}

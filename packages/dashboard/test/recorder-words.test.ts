@@ -16,12 +16,12 @@ describe('what the recorder says of itself', () => {
   test('is listed in words: why it paused, why it stopped, how much is missing', () => {
     const outline = createOutline()
     const say = (tag: string, payload: object) =>
-      outline.note({ type: 5, timestamp: 1_000, data: { tag, payload } }, undefined)
+      outline.note(1_000, { type: 5, data: { tag, payload } }, undefined)
     say('lethe:paused', { reason: 'idle' })
     say('lethe:stopped', { reason: 'page_too_big', elements: 60_000 })
     say('lethe:dropped', { reason: 'buffer_full', events: 12 })
-    expect(outline.sofar(true).entries.map(({ text }) => text)).toEqual([
-      'Paused: nobody did anything for five minutes',
+    expect(outline.entries.map(({ text }) => text)).toEqual([
+      'Paused: no activity for five minutes',
       'Recording stopped: the page has too many elements',
       '12 events missing: offline for too long',
     ])
@@ -53,7 +53,7 @@ describe('what the recorder says of itself', () => {
     expect(recorderWords('constructor', { reason: 'name' })).toBeUndefined()
     expect(recorderWords('lethe:stopped', { reason: 'toString' })).toBeUndefined()
     expect(recorderWords('lethe:dropped', { reason: 'refused', events: '<b>' })).toBe(
-      'Some events missing: the server refused them',
+      'Some events missing: rejected by the server',
     )
   })
 })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -16,15 +16,14 @@ export interface ReplayHost {
   close(): Promise<void>
 }
 
-/**
- * The replay frame as it is built and served, in a page that plays what it is given. `filter` and
- * `policy` can be left away, to see what each of them holds back alone, and what comes through
- * without both.
- */
-export async function startReplayHost(layers: {
+/** What stands between a recording and the outside; each can be left away. */
+interface Layers {
   filter: boolean
   policy: boolean
-}): Promise<ReplayHost> {
+}
+
+/** Builds the replay frame as it is served. Returns the folder, which is the caller's to remove. */
+export async function buildReplay(layers: Layers): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'lethe-replay-'))
   await build({
     root,
@@ -46,6 +45,11 @@ export async function startReplayHost(layers: {
       ],
     }),
   })
+  return folder
+}
+
+/** The replay frame in a page that plays what it is given. */
+export async function startReplayHost(folder: string, layers: Layers): Promise<ReplayHost> {
   const trapped: string[] = []
   const server = createServer(async (request, response) => {
     const path = (request.url ?? '').split('?')[0] ?? ''
@@ -77,7 +81,6 @@ export async function startReplayHost(layers: {
     async close() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
-      await rm(folder, { recursive: true, force: true })
     },
   }
 }
@@ -113,8 +116,9 @@ window.play = (lines) => new Promise((resolve) => {
       if (data.kind === 'ended') setTimeout(end, 30)
     }
     const bytes = new TextEncoder().encode(lines).buffer
-    port1.postMessage({ kind: 'bytes', bytes, isAppended: false }, [bytes])
-    port1.postMessage({ kind: 'end' })
+    port1.postMessage({ kind: 'bytes', bytes, tab: 0, isAppended: false }, [bytes])
+    port1.postMessage({ kind: 'end', tab: 0 })
+    port1.postMessage({ kind: 'complete' })
     port1.postMessage({ kind: 'play' })
     setTimeout(end, window.patience)
   }

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import {
   type Browser,
   type BrowserContext,
@@ -7,7 +8,7 @@ import {
 } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostileRecordings } from './hostile.ts'
-import { type ReplayHost, startReplayHost } from './replay-host.ts'
+import { buildReplay, type ReplayHost, startReplayHost } from './replay-host.ts'
 
 let browser: Browser
 
@@ -51,7 +52,7 @@ async function misdeeds(
   host.trapped.splice(0)
   try {
     const said = await page.evaluate((text) => window.play(text), lines)
-    // Whoever watches may click into it, and press keys, although the dashboard keeps both out.
+    // The viewer may click into it, and press keys, although the dashboard keeps both out.
     await page.mouse.click(200, 200)
     await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
@@ -80,14 +81,43 @@ declare global {
   }
 }
 
-async function playAll(layers: { filter: boolean; policy: boolean }) {
-  const host = await startReplayHost(layers)
+type Result = { name: string; seen: string[]; said: string[] }
+
+/** Each plays its part of the recordings at a host of its own, as most of it is waiting. */
+const lanes = 4
+
+/** Where one layer is taken away each third recording is played, with `LETHE_DEEP=1` all. */
+const isDeep = process.env.LETHE_DEEP === '1'
+
+async function playAll(layers: { filter: boolean; policy: boolean }): Promise<Result[]> {
+  const built = await buildReplay(layers)
+  const every = isDeep || layers.filter === layers.policy ? 1 : 3
+  try {
+    const parts = await Promise.all(
+      Array.from({ length: lanes }, (_, lane) => playPart(built, layers, lane, every)),
+    )
+    return parts.flat()
+  } finally {
+    await rm(built, { recursive: true, force: true })
+  }
+}
+
+async function playPart(
+  built: string,
+  layers: { filter: boolean; policy: boolean },
+  lane: number,
+  every: number,
+): Promise<Result[]> {
+  const host = await startReplayHost(built, layers)
   const context = await browser.newContext()
-  const results: { name: string; seen: string[]; said: string[] }[] = []
+  const results: Result[] = []
+  const part = hostileRecordings(`${host.url}/trap`)
+    .filter((_, index) => index % every === 0)
+    .filter((_, index) => index % lanes === lane)
   try {
     let page = await context.newPage()
     await page.goto(host.url)
-    for (const { name, events } of hostileRecordings(`${host.url}/trap`)) {
+    for (const { name, events } of part) {
       const lines = `${events.map((event) => JSON.stringify(event)).join('\n')}\n`
       results.push({ name, ...(await misdeeds(context, page, host, lines, layers.filter)) })
       if (page.url() !== `${host.url}/` || page.isClosed()) {

@@ -5,22 +5,21 @@ export interface Answer {
   status: number
   next: Next
   /** How long the server wants to be left alone at least. */
-  retryAfterSeconds: number
+  retrySeconds: number
   body: Record<string, unknown>
 }
 
-export const unanswered: Answer = { status: 0, next: 'retry', retryAfterSeconds: 0, body: {} }
+export const unanswered: Answer = { status: 0, next: 'retry', retrySeconds: 0, body: {} }
 
 /** Reads an answer, also one that was not the server's own (a proxy's error page). */
 export async function readAnswer(response: Response): Promise<Answer> {
   const { status } = response
-  const body = await response.json().catch(() => ({}))
-  const stated = body?.next as Next | undefined
+  const body = await response.json().catch(() => undefined)
   const seconds = Number(body?.retryAfterSeconds ?? response.headers.get('retry-after'))
   return {
     status,
-    next: stated && NEXTS.includes(stated) ? stated : nextByStatus(status),
-    retryAfterSeconds: seconds > 0 ? Math.min(seconds, 3600) : 0,
+    next: NEXTS.find((next) => next === body?.next) ?? nextByStatus(status),
+    retrySeconds: Math.min(seconds, 3600) || 0,
     body: body ?? {},
   }
 }
@@ -31,7 +30,7 @@ const NEXTS: Next[] = ['continue', 'retry', 'new_browser', 'stop']
 function nextByStatus(status: number): Next {
   if (status === 410) return 'new_browser'
   if (status === 401 || status === 403) return 'stop'
-  if (status < 400 || status >= 500 || [408, 409, 425, 429].includes(status)) return 'retry'
+  if (status < 400 || status >= 500 || /4(0[89]|2[59])/.test(`${status}`)) return 'retry'
   return 'continue'
 }
 
@@ -39,7 +38,7 @@ const FIRST_WAIT_MILLISECONDS = 1_000
 const WAIT_MAXIMUM_MILLISECONDS = 60_000
 
 /** How long to wait after the nth failure in a row (from 1): doubled each time, half of it chance. */
-export function backoff(failures: number, retryAfterSeconds: number, random: number) {
+export function backoff(failures: number, retrySeconds: number, random: number) {
   const ceiling = Math.min(FIRST_WAIT_MILLISECONDS * 2 ** failures, WAIT_MAXIMUM_MILLISECONDS)
-  return Math.max(ceiling / 2, retryAfterSeconds * 1000) + (random * ceiling) / 2
+  return Math.max(ceiling / 2, retrySeconds * 1000) + (random * ceiling) / 2
 }

@@ -1,88 +1,92 @@
-import type { MaskingPreset } from './api.ts'
-import { followSessions, type LoadRecorder } from './follow.ts'
-import { type IdentifyCall, sendIdentify } from './identify.ts'
+import type { MaskingPreset, Options } from './api.ts'
+import { rememberedConsent } from './consent.ts'
+import { followSessions, type LoadMore, type LoadRecorder } from './follow.ts'
+import { createIdentify } from './identify.ts'
 import { sharedIdentity } from './identity.ts'
-import type { PageEvents } from './page.ts'
 import type { Platform } from './platform.ts'
 import { createServer } from './request.ts'
 import { createSessions } from './sessions.ts'
-import { watch } from './watch.ts'
 
 /** An application that identifies on every render is heard once a second. */
 const REPEAT_MILLISECONDS = 1_000
 
-export interface ClientOptions {
+export interface ClientOptions extends Options {
   key: string
   host: string
   masking: MaskingPreset
   platform: Platform
   loadRecorder: LoadRecorder
-  /** Listens to the page; answers how to end that. */
-  onPage(events: PageEvents): () => void
+  loadMore: LoadMore
+  page: { isStarted?: boolean }
 }
 
 export type Client = ReturnType<typeof createClient>
 
 /** One page being recorded, from consent to the end. What it asks of the server it asks in order. */
 export function createClient(options: ClientOptions) {
-  const { platform, onPage } = options
-  const shared = sharedIdentity(platform.shared, options.key)
-  const server = createServer(platform, options.host, options.key)
+  const { platform } = options
   let halted = false
+  const shared = sharedIdentity(platform.shared, options.key)
+  const server = createServer(options, () => halted)
   let order = Promise.resolve()
-  let lastCall: { text: string; at: number } | undefined
+  let lastCall: string | undefined
+  let lastCallAt = 0
 
   const inOrder = (run: () => unknown) => {
     order = order.then(() => (halted ? undefined : run())).then(nothing, nothing)
   }
   const halt = () => {
     halted = true
-    endWatch()
-    recording()?.stop()
+    end()
     recording()?.discard()
   }
   const forget = () => {
     halt()
     shared.remove()
   }
+  const isDenied = () => rememberedConsent(platform.shared) === 'denied'
   const waiting = () => recording()?.pause('offline')
-  const sessions = createSessions({ platform, server, shared, halted: () => halted, halt, waiting })
-  const followed = { ...options, server, sessions, inOrder, halt, halted: () => halted }
-  const { recording, rotate, recordAgain } = followSessions(followed)
-
-  const identify = async (call: IdentifyCall, isRepeated = false): Promise<void> => {
-    if (!sessions.current()) return
-    const outcome = await sendIdentify(call, sessions, server, platform, () => halted)
-    if (outcome === 'done') sessions.linked()
-    if (outcome === 'stop') halt()
-    if (outcome === 'retired') await rotate(true)
-    if (outcome !== 'another_browser' || isRepeated) return
-    await rotate(false)
-    await identify(call, true)
-  }
-  const endWatch = watch({ platform, onPage, sessions, recording, recordAgain, forget })
+  const asked = { ...options, server, shared, halted: () => halted, halt, waiting }
+  const sessions = createSessions(asked)
+  const followed = { ...asked, sessions, inOrder, forget, isDenied }
+  const follow = followSessions(followed)
+  const { recording, recordAgain, leave, still, end } = follow
+  const { name, send } = createIdentify({ ...followed, ...follow })
   recordAgain()
 
   return {
     identify(userId: string, userHash?: string) {
+      still()
       const now = platform.now()
-      const text = `${userId} ${userHash}`
-      const isRepeated = lastCall?.text === text && now - lastCall.at < REPEAT_MILLISECONDS
-      if (isRepeated && lastCall && sessions.retiredAt() < lastCall.at) return
-      lastCall = { text, at: now }
-      inOrder(() => identify({ userId, userHash, calledAt: now }))
+      const call = { userId, userHash, calledAt: now, era: sessions.era() }
+      name(call)
+      const text = `${call.era.id} ${userId} ${userHash}`
+      if (lastCall === text && now - lastCallAt < REPEAT_MILLISECONDS) return
+      lastCall = text
+      lastCallAt = now
+      inOrder(() => send(call))
     },
+    /** Records from here on, and sends what was held back. */
+    start() {
+      recordAgain()
+      recording()?.start()
+    },
+    current: sessions.current,
     reset() {
-      lastCall = undefined
-      inOrder(() => rotate(false))
+      still()
+      leave()
     },
     /** Ends; what was recorded is still sent. */
     stop() {
       halted = true
-      endWatch()
       recording()?.finish()
-      recording()?.stop()
+      end()
       recording()?.hide(false)
+    },
+    /** Asks on when the recording has ended; nothing is kept to do so on another page. */
+    erase() {
+      const browserId = sessions.current()?.browserId
+      void createServer(options, nothing).ask('withdraw', { browserId })
     },
     /** Ends, and leaves nothing of this browser's ids and of what is unsent. */
     forget,

@@ -1,23 +1,20 @@
 import type { Consent } from './api.ts'
 import type { Store } from './storage.ts'
 
-const NAME = 'lethe.consent'
+/** Under which name a store has the visitor's answer. */
+export const CONSENT = 'lethe.consent'
 
 /**
  * What counts at the start of a page. A refusal wins wherever it comes from; an earlier optIn()
  * only answers a question that was still open.
  */
 export function decideConsent(
-  asked: Consent,
+  asked: Consent = 'granted',
   remembered: string | undefined,
-  privacyControl: boolean,
+  privacyControl?: boolean,
 ): Consent {
   if (privacyControl || remembered === 'denied') return 'denied'
   return asked === 'pending' && remembered === 'granted' ? 'granted' : asked
 }
 
-export const rememberedConsent = (store: Store) => store.get(NAME)
-
-export function rememberConsent(store: Store, consent: Consent) {
-  store.set(NAME, consent)
-}
+export const rememberedConsent = (store: Store) => store.get(CONSENT)

@@ -6,3 +6,6 @@ export function quiet<A extends unknown[]>(run: (...input: A) => void) {
     } catch {}
   }
 }
+
+/** For the developer of the page. Never says what was given: it could be personal. */
+export const warn = (text: string) => console.warn(`lethe: ${text}`)

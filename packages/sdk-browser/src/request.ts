@@ -1,35 +1,41 @@
-import { type Answer, readAnswer, unanswered } from './answer.ts'
-import type { Platform } from './platform.ts'
+import { type Answer, backoff, readAnswer, unanswered } from './answer.ts'
+import { type Body, type Platform, pause } from './platform.ts'
 
 export type Query = Record<string, string | number>
-export type Body = string | Uint8Array<ArrayBuffer>
 
 /** The ingestion endpoints as seen from here. It never rejects: no answer is an answer too. */
 export interface Server {
+  /** The key travels in the query, where it needs no preflight. */
+  url(endpoint: string, query?: Query): string
   post(endpoint: string, body: Body, query?: Query): Promise<Answer>
-  beacon(endpoint: string, body: Body, query?: Query): boolean
+  /** Asks until there is an answer to act on; nothing once the page is done with. */
+  ask(endpoint: string, body: object, waiting?: () => void): Promise<Answer | undefined>
 }
 
-/** The key travels in the query, where it needs no preflight. */
-export function createServer(platform: Platform, host: string, key: string): Server {
-  const urlOf = (endpoint: string, query: Query = {}) => {
-    const parameters = Object.entries({ key, ...query })
-    const text = parameters.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
-    return `${host}/ingest/v1/${endpoint}?${text}`
+export function createServer(
+  { platform, host, key }: { platform: Platform; host: string; key: string },
+  halted: () => unknown,
+): Server {
+  const url = (endpoint: string, query: Query = {}) =>
+    `${host}/ingest/v1/${endpoint}?${new URLSearchParams({ key, ...query } as Record<string, string>)}`
+  const post = async (endpoint: string, body: Body, query?: Query) => {
+    try {
+      return await readAnswer(await platform.fetch(url(endpoint, query), body))
+    } catch {
+      return unanswered
+    }
   }
   return {
-    async post(endpoint, body, query) {
-      try {
-        return await readAnswer(await platform.fetch(urlOf(endpoint, query), body))
-      } catch {
-        return unanswered
-      }
-    },
-    beacon(endpoint, body, query) {
-      try {
-        return platform.beacon(urlOf(endpoint, query), body)
-      } catch {
-        return false
+    url,
+    post,
+    async ask(endpoint, body, waiting) {
+      for (let failures = 1; ; failures++) {
+        const answer = await post(endpoint, JSON.stringify(body))
+        if (halted()) return undefined
+        if (answer.next !== 'retry') return answer
+        waiting?.()
+        await pause(platform, backoff(failures, answer.retrySeconds, platform.random()))
+        if (halted()) return undefined
       }
     },
   }

@@ -1,35 +1,45 @@
 import type { Lethe } from './api.ts'
-import type { LoadRecorder } from './follow.ts'
+import type { LoadMore, LoadRecorder } from './follow.ts'
 import { createLethe } from './lethe.ts'
+import { type Realm, realm } from './natives.ts'
 
-/** Put in by the build: the hash of recorder.js, which belongs to this very file. */
+/** Put in by the build: the hashes of the late files, which belong to this very one. */
 declare const RECORDER_INTEGRITY: string
+declare const MORE_INTEGRITY: string
 
 interface Queued {
   /** What the page called before this script was there (snippet.html). */
-  q?: [name: Exclude<keyof Lethe, 'version'>, input: IArguments][]
+  q?: [name: Exclude<keyof Lethe, 'version' | 'browserId'>, input: IArguments][]
   /** The snippet's policy, where the page may demand Trusted Types: a name is given out once. */
   t?: TrustedTypePolicy
 }
 
 declare global {
   var lethe: (Lethe & Queued) | undefined
-  var letheRecorder: Awaited<ReturnType<LoadRecorder>> | undefined
+  /** Where the late parts find what they are to take their natives from. */
+  var lethe_realm: Realm | undefined
+  var lethe_recorder: Awaited<ReturnType<LoadRecorder>> | undefined
+  var lethe_more: Awaited<ReturnType<LoadMore>> | undefined
 }
 
 const script = document.currentScript as HTMLScriptElement | null
+const address = script?.src ?? ''
 
-/** The recorder lies beside this script; it may run where this script may. */
-function loadRecorder() {
-  return new Promise<Awaited<ReturnType<LoadRecorder>>>((resolve, reject) => {
-    if (globalThis.letheRecorder) return resolve(globalThis.letheRecorder)
+/** A late part lies beside this script; it may run where this script may. */
+function load<N extends 'recorder' | 'more'>(name: N, integrity: string) {
+  type Part = NonNullable<(typeof globalThis)[`lethe_${N}`]>
+  return new Promise<Part>((resolve, reject) => {
+    const part = () => globalThis[`lethe_${name}`] as Part
+    const done = () => resolve(part())
+    if (part()) return done()
+    globalThis.lethe_realm = realm
     const element = document.createElement('script')
-    element.onload = () => (globalThis.letheRecorder ? resolve(globalThis.letheRecorder) : reject())
+    element.onload = done
     element.onerror = reject
     element.crossOrigin = 'anonymous'
-    element.integrity = RECORDER_INTEGRITY
+    element.integrity = integrity
     element.nonce = script?.nonce ?? ''
-    element.src = trusted((script?.src ?? '').replace(/[^/]*$/, 'recorder.js'))
+    element.src = trusted(address.replace(/[^/]*$/, `${name}.js`))
     document.head.append(element)
   })
 }
@@ -52,9 +62,11 @@ interface TrustedTypes {
 let policy = globalThis.lethe?.t
 const queued = globalThis.lethe?.q ?? []
 if (!globalThis.lethe?.version) {
-  globalThis.lethe = createLethe(loadRecorder, script?.src.replace(/\/sdk\/[^/]*\/[^/]*$/, ''))
-  for (const [name, input] of queued) {
-    const call = globalThis.lethe[name] as (...input: unknown[]) => void
-    call(...input)
-  }
+  const lethe = createLethe(
+    () => load('recorder', RECORDER_INTEGRITY),
+    () => load('more', MORE_INTEGRITY),
+    address.replace(/\/sdk\/[^/]*\/[^/]*$/, ''),
+  )
+  globalThis.lethe = lethe
+  for (const [name, input] of queued) (lethe[name] as (...input: unknown[]) => void)(...input)
 }

@@ -1,16 +1,26 @@
-import type { RecordingSettings } from '@lethe/contract/ingest.ts'
-import { type Answer, backoff } from './answer.ts'
-import { type Identity, isLive, type SharedIdentity } from './identity.ts'
-import type { Platform } from './platform.ts'
+import type { Answer } from './answer.ts'
+import {
+  hashOfUser,
+  type Identity,
+  isLive,
+  isWhole,
+  type Mark,
+  type SharedIdentity,
+} from './identity.ts'
+import { type Platform, pause } from './platform.ts'
 import type { Server } from './request.ts'
 import { version } from './version.ts'
 
 const URL_CHARACTERS_MAXIMUM = 2048
+const NEWS_MILLISECONDS = 500
 
 export interface SessionsOptions {
   platform: Platform
   server: Server
   shared: SharedIdentity
+  /** What the page asks for; the project's own can only lower it. */
+  sampleRate?: number
+  maskUrl?: (url: string) => string
   /** Whether this page is done with: nothing is asked or kept any more. */
   halted(): boolean
   /** The server wants nothing from this page. */
@@ -19,137 +29,179 @@ export interface SessionsOptions {
   waiting(): void
 }
 
+/** The time this tab records as one browser. What is done in it is told apart from the next. */
+export interface Era {
+  id: string
+  /** Whom the application named in it on this page. */
+  userId?: string
+  /** The same, as all tabs keep it. */
+  user?: string | undefined
+  /** Nothing until the server has given ids. */
+  identity?: Identity
+  /** Whether this tab has begun it, and not followed another one. */
+  isMine: boolean
+  /** Whether it was written down for the other tabs. */
+  isMarked: boolean
+  /** When the server said that its browser is retired. */
+  retiredAt?: number
+}
+
 export type Sessions = ReturnType<typeof createSessions>
 
 /** The browser and the session this page records into, and how they follow one another. */
 export function createSessions(options: SessionsOptions) {
   const { platform, shared } = options
-  let identity: Identity | undefined
-  /** Apart from the other tabs, whose browser belongs to somebody by now. */
-  let detached = false
-  let retiredAt = Number.NEGATIVE_INFINITY
+  const stored = shared.read()
+  let era: Era = stored ? eraOf(stored) : newEra(platform, false)
 
-  /** Takes over what other tabs have written: a newer session of this browser, their activity. */
-  const sync = () => {
-    const stored = detached ? undefined : shared.read()
-    if (!stored || (identity && stored.browserId !== identity.browserId)) return
-    if (!identity || stored.startedAt > identity.startedAt) identity = stored
-    identity.activeAt = Math.max(identity.activeAt, stored.activeAt)
-    identity.linked ||= stored.linked
-  }
   const save = () => {
-    if (!identity || detached || options.halted()) return
-    sync()
+    if (options.halted()) return
+    const now = shared.read()
+    if (now) join(era, now)
     // Where another tab went on as another browser, or somebody emptied the store, that stands.
-    if (shared.read()?.browserId === identity.browserId) shared.write(identity)
+    if (now?.id === era.id) shared.write(markOf(era))
   }
-  const begunElsewhere = (browserId?: string, left?: string) =>
-    detached ? undefined : begunBy(shared.read(), platform.now(), browserId, left)
-  /** Starts a session; `left` is the browser that is not to be taken up again. */
-  const start = (browserId?: string, left?: string) =>
-    platform.exclusively(shared.name, () => startAlone(browserId, left))
-
-  const startAlone = async (browserId?: string, left?: string): Promise<Identity | undefined> => {
-    const before = identity
-    identity = begunElsewhere(browserId, left)
-    if (identity) return identity
-    const answer = await askUntilAnswered(options, browserId)
+  /** Becomes another browser at once, and so do all tabs. */
+  const leave = () => {
+    era.isMarked = true
+    era = newEra(platform, true)
+    if (!options.halted()) shared.write(markOf(era))
+  }
+  /** Whether other tabs have become another browser meanwhile; then this one has followed them. */
+  const moved = () => {
+    const news = shared.news()
+    if (!news || join(era, news)) return false
+    era.isMarked = true
+    era = eraOf(news)
+    return true
+  }
+  const retire = (left: Era): undefined => {
+    left.retiredAt = platform.now()
+    if (left === era && !moved()) leave()
+  }
+  const goesOn = ({ identity }: Era) => identity && isLive(identity, platform.now())
+  const startAlone = async (of: Era): Promise<Identity | undefined> => {
+    // What the tab that began it has written down may still be on its way here.
+    if (!of.isMine && !of.identity) await pause(platform, NEWS_MILLISECONDS)
+    const before = shared.read()
+    if (before) join(of, before)
+    if (goesOn(of)) return of.identity
+    const answer = await ask(options, of.identity?.browserId)
     if (!answer) return undefined
-    if (answer.next === 'new_browser') {
-      retiredAt = platform.now()
-      if (shared.read()?.browserId === browserId) shared.remove()
-      return startAlone(undefined, browserId)
-    }
+    if (answer.next === 'new_browser') return retire(of)
     // Where tabs cannot wait for each other, the first to be written down is the one of both.
-    identity = begunElsewhere(browserId, left) ?? begin(platform, answer, before)
-    if (!detached) shared.write(identity)
-    return identity
+    const other = shared.read()
+    const isJoined = other && join(of, other)
+    if (goesOn(of)) return of.identity
+    of.identity = begin(options, answer, of)
+    if (of === era && (!other || isJoined || !of.isMarked)) shared.write(markOf(era))
+    of.isMarked = true
+    return of.identity
   }
   return {
-    current: () => identity,
+    era: () => era,
+    current: () => era.identity,
     save,
-    /** When the server last said that a browser of this page is retired. */
-    retiredAt: () => retiredAt,
+    leave,
+    moved,
+    retire,
     touch() {
-      if (identity) identity.activeAt = platform.now()
+      if (era.identity) era.identity.activeAt = platform.now()
     },
-    /** The session to record into: the one that goes on, or a new one of the same browser. */
-    async ensure() {
-      sync()
-      if (identity && isLive(identity, platform.now())) return identity
-      return start(identity?.browserId)
+    /** The session to record into; nothing where the page is done with, or the era is over. */
+    async ensure(of: Era) {
+      if (of === era && moved()) return undefined
+      if (goesOn(of)) return of.identity
+      return platform.exclusively(shared.name, () => startAlone(of))
     },
-    isOver() {
-      sync()
-      return identity !== undefined && !isLive(identity, platform.now())
+    isOver: () => goesOn(era) === false,
+    /** Keeps whom the application names. Another one than before makes this another browser. */
+    name(userId: string): 'known' | 'new' | 'another' {
+      const isAnother = era.user && era.user !== hashOfUser(era.id, userId)
+      if (isAnother) leave()
+      const isKnown = era.user && era.identity?.linked
+      Object.assign(era, { userId, user: hashOfUser(era.id, userId) })
+      if (era.isMarked) save()
+      return isAnother ? 'another' : isKnown ? 'known' : 'new'
     },
-    /**
-     * Goes on as another browser. After a retirement another tab may have done so before: its
-     * browser serves this tab too, unless somebody has been identified in it.
-     */
-    async rotate(retired: boolean) {
-      const left = identity?.browserId
-      const stored = shared.read()
-      const moved = retired && stored && stored.browserId !== left
-      identity = undefined
-      if (retired) retiredAt = platform.now()
-      detached = moved === true && stored.linked
-      if (moved && !detached && isLive(stored, platform.now())) identity = stored
-      else if (!detached) shared.remove()
-      return identity ?? start(undefined, left)
-    },
-    linked() {
-      if (identity) identity.linked = true
-      save()
+    linked(of: Era) {
+      if (of.identity) of.identity.linked = true
+      if (of === era) save()
     },
   }
 }
 
-/** Asks for a session until there is an answer to act on; nothing once the page is done with. */
-async function askUntilAnswered(options: SessionsOptions, browserId: string | undefined) {
-  const { platform, server, halted, halt, waiting } = options
-  const url = bare(platform.pageUrl()).slice(0, URL_CHARACTERS_MAXIMUM)
-  for (let failures = 1; ; failures++) {
-    const answer = await server.post(
-      'start',
-      JSON.stringify({ browserId, url, sdkVersion: version }),
-    )
-    if (halted()) return undefined
-    if (answer.next === 'new_browser' && browserId) return answer
-    if (answer.next === 'continue' && answer.status < 400) return answer
-    if (answer.next !== 'retry') {
-      halt()
-      return undefined
-    }
-    waiting()
-    const wait = backoff(failures, answer.retryAfterSeconds, platform.random())
-    await new Promise<void>((resolve) => platform.after(wait, resolve))
-    if (halted()) return undefined
-  }
+const markOf = ({ identity, id, user }: Era): Mark => ({ ...identity, id, user })
+
+function newEra({ random }: Platform, isMarked: boolean): Era {
+  return { id: `${random()}`.slice(2), isMine: true, isMarked }
 }
 
-/** A URL without query, hash and whatever in its path could be an address or a card. */
+function eraOf(stored: Mark): Era {
+  const era: Era = { ...stored, isMine: false, isMarked: true }
+  if (isWhole(stored)) era.identity = stored
+  return era
+}
+
+/** Takes over what other tabs have written. False where it is of another browser than this era. */
+function join(era: Era, stored: Mark): boolean {
+  if (stored.id !== era.id) {
+    // A tab that was opened at the same time, and its ids came first: they serve this tab too.
+    if (era.isMarked || !isWhole(stored)) return false
+    const user = era.userId && hashOfUser(stored.id, era.userId)
+    if (user && stored.user && user !== stored.user) return false
+    Object.assign(era, { id: stored.id, user, isMarked: true })
+  }
+  era.user ??= stored.user
+  if (!isWhole(stored)) return true
+  const { identity } = era
+  if (!identity || stored.startedAt > identity.startedAt) era.identity = { ...stored }
+  else identity.activeAt = Math.max(identity.activeAt, stored.activeAt)
+  if (era.identity && identity?.browserId === stored.browserId) {
+    era.identity.linked ||= identity.linked || stored.linked
+  }
+  return true
+}
+
+/** Asks for a session; nothing where the server wants none of this page. */
+async function ask(options: SessionsOptions, browserId: string | undefined) {
+  const { platform, maskUrl = String } = options
+  let url = '*'
+  try {
+    url = bare(maskUrl(platform.pageUrl())).slice(0, URL_CHARACTERS_MAXIMUM)
+  } catch {}
+  // As a browser that is left already, what is recorded is kept aside for the next one.
+  const waiting = browserId ? options.waiting : undefined
+  const answer = await options.server.ask(
+    'start',
+    { browserId, url, sdkVersion: version, pending: true },
+    waiting,
+  )
+  const { next, status = 0 } = answer ?? {}
+  if ((next === 'new_browser' && browserId) || (next === 'continue' && status < 400)) return answer
+  if (answer) options.halt()
+  return undefined
+}
+
+/** A URL without query, hash and whatever in its path could be an address, a card or a secret. */
 function bare(url: string) {
-  return url.replace(/[?#].*/s, '').replace(/[^/]*(@|%40|\d{12})[^/]*/gi, '*')
+  return url.replace(/[?#].*/s, '').replace(/[^/]*(@|%40|;|\d{12}|[\w-]{32})[^/]*/g, '*')
 }
 
-/** A session another tab has begun: of this browser, or of any but the one that was left. */
-function begunBy(stored: Identity | undefined, now: number, browserId?: string, left?: string) {
-  const isFit = stored && stored.browserId === (browserId ?? stored.browserId)
-  return isFit && stored.browserId !== left && isLive(stored, now) ? stored : undefined
-}
-
-function begin(platform: Platform, { body }: Answer, before: Identity | undefined): Identity {
-  const settings = body.settings as RecordingSettings
+function begin(
+  { platform, sampleRate = 1 }: SessionsOptions,
+  { body }: Answer,
+  { id, user, identity }: Era,
+) {
+  const given = body as unknown as Pick<Identity, 'browserId' | 'sessionId' | 'settings'>
   const now = platform.now()
-  const browserId = String(body.browserId)
   return {
-    browserId,
-    sessionId: String(body.sessionId),
+    ...given,
+    id,
+    user,
     startedAt: now,
     activeAt: now,
-    sampled: platform.random() < settings.sampleRate,
-    linked: before?.browserId === browserId && before.linked,
-    settings,
+    sampled: platform.random() < Math.min(given.settings.sampleRate, sampleRate),
+    linked: Boolean(identity?.linked),
   }
 }

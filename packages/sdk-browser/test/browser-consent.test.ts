@@ -14,7 +14,7 @@ async function open(lethe: LetheServer, site: Site, page: Page, options: string)
 /** Long enough for a page that would record to have asked for a session. */
 const settle = (page: Page) => page.evaluate(() => new Promise((done) => setTimeout(done, 500)))
 
-describe('while consent is', () => {
+describe.concurrent('while consent is', () => {
   for (const consent of ['pending', 'denied']) {
     test(`${consent}, nothing is recorded, stored or sent`, async ({ lethe, site, page }) => {
       await open(lethe, site, page, `{ consent: '${consent}' }`)
@@ -36,14 +36,15 @@ describe('while consent is', () => {
   })
 })
 
-describe('optOut()', () => {
-  test('ends recording and deletes ids and queue, for the pages to come too', async ({
+describe.concurrent('optOut()', () => {
+  test('ends recording and deletes ids and queue, for later pages too', async ({
     lethe,
     site,
     page,
   }) => {
-    await open(lethe, site, page, '{}')
+    await open(lethe, site, page, '{ start: { minimumSeconds: 1 }, assets: true }')
     await until(() => lethe.events().some(isSnapshot))
+    expect(await kept(page)).toContain('lethe.on')
     await page.evaluate(() => {
       document.querySelector('p')?.append('UNSENT')
       globalThis.lethe?.optOut()
@@ -75,11 +76,7 @@ describe('optOut()', () => {
     expect(lethe.received.length).toBe(before)
   })
 
-  test('before init is remembered as well; optIn() takes it back', async ({
-    lethe,
-    site,
-    page,
-  }) => {
+  test('before init is remembered as well; optIn() revokes it', async ({ lethe, site, page }) => {
     site.set('/', html(lethe, '<p></p>').replace('lethe.init', 'lethe.optOut();lethe.init'))
     await page.goto(`${site.url}/`)
     await settle(page)
@@ -89,12 +86,12 @@ describe('optOut()', () => {
   })
 })
 
-describe('Global Privacy Control', () => {
+describe.concurrent('Global Privacy Control', () => {
   for (const [options, records] of [
     ['{ respectGlobalPrivacyControl: true }', false],
     ['{}', true],
   ] as const) {
-    test(`${records ? 'is not looked at otherwise' : 'is a refusal where the page says so'}`, async ({
+    test(`${records ? 'is ignored otherwise' : 'is a refusal where the page says so'}`, async ({
       lethe,
       site,
       page,
@@ -110,7 +107,7 @@ describe('Global Privacy Control', () => {
   }
 })
 
-test('stop() ends recording and sends what there is; init() starts again', async ({
+test.concurrent('stop() ends recording and sends what there is; init() starts again', async ({
   lethe,
   site,
   page,

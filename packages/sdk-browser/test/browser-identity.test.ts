@@ -30,7 +30,7 @@ const browsersWith = (lethe: LetheServer, text: string) => [
   ),
 ]
 
-describe('identify', () => {
+describe.concurrent('identify', () => {
   test('keeps the session, so what came before belongs to the person', async ({
     lethe,
     site,
@@ -45,7 +45,7 @@ describe('identify', () => {
     expect([...lethe.browsers.values()]).toEqual([{ userId: 'jane', retired: false }])
   })
 
-  test('as somebody else takes a new browser and a new session, for that one call', async ({
+  test('as somebody else starts a new browser and a new session, once', async ({
     lethe,
     site,
     page,
@@ -67,7 +67,6 @@ describe('identify', () => {
     expect(lethe.requests('identify').map(({ text }) => JSON.parse(text).userId)).toEqual([
       'jane',
       'joe',
-      'joe',
     ])
   })
 
@@ -78,7 +77,7 @@ describe('identify', () => {
     expect(JSON.parse(request?.text ?? '')).toMatchObject({ userId: 'jane', userHash: 'ab12' })
   })
 
-  test('refuses what no id can be, without a word about it to the console', async ({
+  test('ignores ids that stand for nobody, and the warning says why without the id', async ({
     lethe,
     site,
     page,
@@ -86,24 +85,37 @@ describe('identify', () => {
     const printed: string[] = []
     page.on('console', (message) => message.type() === 'warning' && printed.push(message.text()))
     await open({ lethe, site, page })
-    for (const id of [
-      '',
-      'undefined',
-      'null',
-      'NaN',
-      '[object Object]',
-      42,
-      null,
-      {},
-      'x'.repeat(201),
-    ]) {
-      await identify(page, id)
-    }
-    await identify(page, '\u{1f600}'.repeat(200))
+    const nobody = (
+      'undefined null NaN anonymous Anonymous anon guest GUEST user visitor unknown none true ' +
+      'false 0 000 -1 - n/a {{user.id}} %USER_ID% <user> ' +
+      '00000000-0000-0000-0000-000000000000'
+    ).split(' ')
+    for (const id of [...nobody, '[object Object]', 0, Number.NaN]) await identify(page, id)
+    expect(new Set(printed)).toEqual(new Set(['lethe: identify: names nobody']))
+    for (const id of ['', ' ', '\n\t ']) await identify(page, id)
+    for (const id of [null, true, {}, ['jane']]) await identify(page, id)
+    await identify(page, 'x'.repeat(201))
+    expect([...new Set(printed.map((text) => text.split(': ')[2]))].slice(1)).toEqual([
+      'no text',
+      'too long',
+    ])
+    expect(printed).toHaveLength(nobody.length + 11)
+    expect(lethe.requests('identify')).toHaveLength(0)
+    await identify(page, 'null pointer')
     await until(() => lethe.requests('identify').length)
-    expect(lethe.requests('identify')).toHaveLength(1)
-    expect(printed).toHaveLength(9)
-    expect(new Set(printed).size).toBe(1)
+    expect(lethe.browsers.values().next().value?.userId).toBe('null pointer')
+  })
+
+  test('converts a number to text', async ({ lethe, site, page }) => {
+    await open({ lethe, site, page })
+    await identify(page, 42)
+    await until(() => lethe.requests('identify').length)
+    await identify(page, '42')
+    await identify(page, '\u{1f600}'.repeat(200))
+    await until(() => lethe.browsers.size === 2)
+    const names = () => [...lethe.browsers.values()].map(({ userId }) => userId)
+    await until(() => names()[1])
+    expect(names()).toEqual(['42', '\u{1f600}'.repeat(200)])
   })
 
   test('before init waits for it, and is sent once though called on every render', async ({
@@ -135,7 +147,7 @@ describe('identify', () => {
   })
 })
 
-test('reset takes a new browser, tied to nobody', async ({ lethe, site, page }) => {
+test.concurrent('reset starts a new browser, linked to nobody', async ({ lethe, site, page }) => {
   await open({ lethe, site, page })
   await identify(page, 'jane')
   await until(() => lethe.requests('identify').length)
@@ -152,8 +164,8 @@ test('reset takes a new browser, tied to nobody', async ({ lethe, site, page }) 
   expect(first).not.toBe(second)
 })
 
-describe('when an erasure has retired the browser', () => {
-  test('recording goes on anonymously, and no byte of the old browser comes any more', async ({
+describe.concurrent('when an erasure has retired the browser', () => {
+  test('recording continues anonymously, and no byte of the old browser is sent any more', async ({
     lethe,
     site,
     page,
@@ -256,7 +268,7 @@ describe('when an erasure has retired the browser', () => {
   })
 })
 
-describe('tabs', () => {
+describe.concurrent('tabs', () => {
   test('share one browser and one session, and have chunks of their own', async ({
     lethe,
     site,
@@ -273,7 +285,7 @@ describe('tabs', () => {
     expect(lethe.requests('start')).toHaveLength(1)
   })
 
-  test('number their chunks through over reloads', async ({ lethe, site, page }) => {
+  test('continue the numbers of their chunks after a reload', async ({ lethe, site, page }) => {
     await open({ lethe, site, page })
     await page.reload()
     await until(() => lethe.events().filter(isSnapshot).length === 2)

@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { test as base, expect } from 'vitest'
+import { test as base } from 'vitest'
 import { build } from '../build.ts'
 import { type LetheServer, startLetheServer } from './lethe-server.ts'
 import { type Site, startSite } from './site.ts'
@@ -78,19 +79,14 @@ export function html(lethe: LetheServer, body: string, options = '{}') {
     <script>lethe.init('${KEY}', ${options})</script></head><body>${body}</body></html>`
 }
 
-/** Waits for a state, and fails with what it saw last. */
+/** Waits for a state, and fails with what it saw last. Tests run beside one another here. */
 export async function until<T>(what: () => T | Promise<T>, seconds = 30): Promise<NonNullable<T>> {
-  let seen: T | undefined
-  await expect
-    .poll(
-      async () => {
-        seen = await what()
-        return Boolean(seen)
-      },
-      { timeout: seconds * 1000, interval: 50 },
-    )
-    .toBe(true)
-  return seen as NonNullable<T>
+  for (const end = performance.now() + seconds * 1_000; ; ) {
+    const seen = await what()
+    if (seen) return seen
+    if (performance.now() > end) throw new Error(`It stayed ${JSON.stringify(seen)}.`)
+    await sleep(50)
+  }
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: events of many shapes

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createClient } from '../src/client.ts'
-import type { PageEvents } from '../src/page.ts'
+import type { PageEvents } from '../src/recording/page.ts'
 import type { Recording, RecordingOptions } from '../src/recording/recording.ts'
 import { createUploader } from '../src/recording/uploader.ts'
+import { watch } from '../src/recording/watch.ts'
 import {
   type FakePlatform,
   fakePlatform,
@@ -22,30 +23,52 @@ const HOUR = 60 * MINUTE
  * The recording without a page to record: its uploader is the real one, and a test writes the
  * events. `log` says what it was told.
  */
-function stubRecording(options: RecordingOptions, log: string[]): Recording {
+function stubRecording(
+  options: RecordingOptions,
+  { platform }: FakePlatform,
+  log: string[],
+): Recording {
   let state: ReturnType<Recording['state']> = 'off'
   const nothing = () => {}
-  const uploader = createUploader(options.platform, options.server, {
-    retired: options.retired,
-    stopped: options.stopped,
-    torn: nothing,
-    hopeless: nothing,
-    full: nothing,
-  })
+  const { id: generation } = options.sessions.era()
+  const uploader = createUploader(
+    { ...options, platform, generation },
+    {
+      retired: options.retired,
+      halt: options.halt,
+      torn: nothing,
+      hopeless: nothing,
+      full: nothing,
+    },
+  )
   return {
     ...uploader,
+    write: (line, isSnapshot) => options.still() && uploader.write(line, isSnapshot),
     state: () => state,
+    settle({ id: of, identity }) {
+      const { browserId: browser = '', sessionId: session = '' } = identity ?? {}
+      uploader.settle(of, identity && { browser, session })
+    },
     into(identity) {
-      uploader.aim({ browser: identity.browserId, session: identity.sessionId })
+      const target = { browser: identity.browserId, session: identity.sessionId }
+      uploader.settle(identity.id, target)
+      if (uploader.session() === identity.sessionId && state === 'on') return
+      uploader.aim(target)
       state = 'on'
       log.push(`into ${identity.browserId} ${identity.sessionId}`)
       uploader.write(`snapshot of ${identity.browserId}`, true)
+    },
+    aside(generation) {
+      log.push('aside')
+      uploader.aim({ browser: '', session: generation })
+      uploader.write('snapshot aside', true)
     },
     pause(reason) {
       if (state === 'on') log.push(`pause${reason ? ` ${reason}` : ''}`)
       state = reason ?? 'off'
     },
     finish: nothing,
+    start: nothing,
     stop() {
       log.push('stop')
       state = 'off'
@@ -65,20 +88,23 @@ function page(
   let events: PageEvents | undefined
   const client = createClient({
     key: 'pk_x',
+    page: {},
     host: 'https://lethe.example',
     masking: 'balanced',
     platform: browser.platform,
+    loadMore: () => Promise.reject(new Error('nothing asks for more')),
     async loadRecorder() {
       return {
         createRecording(options) {
-          recording = stubRecording(options, log)
+          recording = stubRecording(options, browser, log)
           return recording
         },
+        watch: (options) =>
+          watch(options, (given) => {
+            events = given
+            return () => {}
+          }),
       }
-    },
-    onPage(given) {
-      events = given
-      return () => {}
     },
   })
   return {
@@ -119,6 +145,32 @@ function server() {
 }
 
 afterEach(() => vi.restoreAllMocks())
+
+describe('erase', () => {
+  test('asks until the server has answered, also when the recording has ended and ids are gone', async () => {
+    const { links, state, reply } = server()
+    const { client, to, pass, requests, stored } = page(reply)
+    await pass(SECOND)
+    client.identify('jane')
+    await pass(SECOND)
+    const [browserId] = [...links.keys()]
+    state.isAway = true
+    client.erase()
+    client.forget()
+    await pass(MINUTE)
+    expect(to('withdraw').length).toBeGreaterThan(2)
+    state.isAway = false
+    await pass(2 * MINUTE)
+    const bodies = to('withdraw').map(({ body }) => JSON.parse(body))
+    expect(new Set(bodies.map(JSON.stringify as never))).toEqual(
+      new Set([JSON.stringify({ browserId })]),
+    )
+    const count = requests.length
+    await pass(HOUR)
+    expect(requests.length).toBe(count)
+    expect(stored()).toBeNull()
+  })
+})
 
 describe('start', () => {
   test('asks once, and again while nobody answers', async () => {
@@ -235,6 +287,101 @@ describe('identify', () => {
   })
 })
 
+describe('somebody else', () => {
+  test('named by the application ends the session in that call, also without a network', async () => {
+    const { reply, links, state } = server()
+    const one = page(reply)
+    await one.pass(0)
+    one.client.identify('jane')
+    await one.pass(10 * SECOND)
+    const [ofJane] = links.keys()
+    state.isAway = true
+    one.write('OF-JANE')
+    one.client.identify('joe')
+    one.write('OF-JOE')
+    await one.pass(MINUTE)
+    const before = one.requests.length
+    state.isAway = false
+    await one.pass(2 * MINUTE)
+    const arrived = one.to('chunks').filter(({ at }) => at >= (one.requests[before]?.at ?? 0))
+    const browsersOf = (text: string) => [
+      ...new Set(
+        arrived.flatMap(({ body, query }) => (body.includes(text) ? [query.browser] : [])),
+      ),
+    ]
+    expect(browsersOf('OF-JANE')).toEqual([ofJane])
+    expect(browsersOf('OF-JOE').map((browser) => links.get(browser ?? ''))).toEqual(['joe'])
+    expect(browsersOf('OF-JOE')).toEqual(browsersOf('snapshot aside'))
+    // One who comes back is another browser again, and their old one stays theirs.
+    one.client.identify('jane')
+    await one.pass(MINUTE)
+    expect([...links.values()]).toEqual(['jane', 'joe', 'jane'])
+  })
+
+  test('is known over pages, and by every tab before its next event', async () => {
+    const { reply, links, state } = server()
+    const one = page(reply)
+    await one.pass(0)
+    one.client.identify('jane')
+    await one.pass(10 * SECOND)
+    one.leave()
+    const next = page(reply, one)
+    const other = page(reply, one)
+    await next.pass(10 * SECOND)
+    state.isAway = true
+    next.client.identify('joe')
+    other.write('seen to be another, and in the snapshot')
+    other.write('IN-OTHER-TAB')
+    await next.pass(MINUTE)
+    state.isAway = false
+    await next.pass(2 * MINUTE)
+    const [request] = other
+      .to('chunks')
+      .filter(({ body }) => body.includes('IN-OTHER-TAB'))
+      .slice(-1)
+    expect(links.get(request?.query.browser ?? '')).toBe('joe')
+    expect(other.to('start').length + next.to('start').length).toBeGreaterThan(1)
+    expect(links.size).toBe(2)
+  })
+
+  test('known to the server alone gets nothing that came after the call', async () => {
+    const { reply, links } = server()
+    const one = page(reply)
+    await one.pass(0)
+    one.write('BEFORE')
+    await one.pass(6 * SECOND)
+    const [browser = ''] = one.to('chunks').map(({ query }) => query.browser)
+    links.set(browser, 'jane')
+    one.client.identify('joe')
+    one.write('AFTER')
+    await one.pass(MINUTE)
+    const bodiesOf = (wanted: (userId: string | undefined) => boolean) =>
+      one
+        .to('chunks')
+        .flatMap(({ body, query }) => (wanted(links.get(query.browser ?? '')) ? body : []))
+    expect(bodiesOf((userId) => userId === 'jane').join('')).not.toContain('AFTER')
+    expect(bodiesOf((userId) => userId === 'joe').join('')).toContain('snapshot')
+  })
+
+  test('who is refused does not count as linked', async () => {
+    const one = page(({ endpoint }) => {
+      if (endpoint === 'identify') return { status: 403, body: { next: 'continue' } }
+      return endpoint === 'start' ? started() : go
+    })
+    await one.pass(0)
+    one.client.identify('jane')
+    one.write('STILL-SENT')
+    await one.pass(MINUTE)
+    expect(one.stored().linked).toBe(false)
+    expect(
+      one
+        .to('chunks')
+        .map(({ body }) => body)
+        .join(''),
+    ).toContain('STILL-SENT')
+  })
+})
+
 describe('a retired browser', () => {
   test('stops being recorded at once, also while the new one is asked for', async () => {
     const { reply, retire, state } = server()
@@ -244,7 +391,8 @@ describe('a retired browser', () => {
     retire('jane')
     write('one')
     await pass(5 * SECOND)
-    expect(log.map((each) => each.split(' ')[0])).toEqual(['into', 'pause', 'into'])
+    expect(log.map((each) => each.split(' ')[0])).toEqual(['into', 'aside'])
+    expect(to('chunks').at(-1)).toMatchObject({ body: 'snapshot aside\n' })
     state.isAway = true
     write('two')
     await pass(5 * SECOND)
@@ -283,7 +431,7 @@ describe('a retired browser', () => {
     expect(two.to('start')).toHaveLength(0)
   })
 
-  test('is left apart where the other tab has been identified since', async () => {
+  test('is followed by the other tab, also to the person identified since', async () => {
     const { reply, retire, links } = server()
     const one = page(reply)
     await one.pass(0)
@@ -297,9 +445,10 @@ describe('a retired browser', () => {
     await one.pass(6 * SECOND)
     two.write('y')
     await two.pass(6 * SECOND)
-    expect(two.log.at(-1)).not.toBe(one.log.at(-1))
-    // What the next page of this browser finds is the browser of joe.
-    expect(links.get(one.stored().browserId)).toBe('joe')
+    const { browserId } = one.stored()
+    expect(links.get(browserId)).toBe('joe')
+    expect(two.to('chunks').at(-1)?.query.browser).toBe(browserId)
+    expect(two.to('start')).toHaveLength(0)
   })
 })
 
@@ -315,7 +464,10 @@ describe('reset', () => {
     two.act()
     await one.pass(MINUTE)
     expect(one.stored().browserId).not.toBe(before)
-    expect(two.log).toHaveLength(1)
+    two.write('LATER')
+    await two.pass(MINUTE)
+    expect(two.log.slice(1)).toEqual(['aside'])
+    expect(two.to('chunks').at(-1)).toMatchObject({ query: { browser: one.stored().browserId } })
   })
 })
 

@@ -1,5 +1,6 @@
 import type { RecordingSettings } from '@lethe/contract/ingest.ts'
 import type { Platform } from '../src/platform.ts'
+import type { Carrier } from '../src/recording/carrier.ts'
 import { memoryStore } from '../src/storage.ts'
 
 export interface Request {
@@ -13,7 +14,7 @@ export interface Request {
 export type Reply = { status: number; body: object; headers?: Record<string, string> } | undefined
 
 export interface FakePlatform {
-  platform: Platform & { takesBeacons: boolean }
+  platform: Platform & Carrier & { takesBeacons: boolean }
   clock: { now: number }
   timers: Set<{ at: number; run: () => void }>
   requests: Request[]
@@ -99,6 +100,7 @@ export async function settle() {
 
 export const settings: RecordingSettings = {
   masking: 'balanced',
+  assets: true,
   sampleRate: 1,
   sessionIdleSeconds: 1800,
   sessionMaximumSeconds: 86_400,

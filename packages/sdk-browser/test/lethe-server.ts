@@ -37,6 +37,7 @@ type Script = (request: Received) => Result | undefined
 
 const settings: RecordingSettings = {
   masking: 'open',
+  assets: true,
   sampleRate: 1,
   sessionIdleSeconds: 1800,
   sessionMaximumSeconds: 86_400,

@@ -4,7 +4,7 @@ import type { Consent } from '../src/api.ts'
 import { decideConsent } from '../src/consent.ts'
 import { CHANGES, createBudget } from '../src/recording/budget.ts'
 import { claimTab, releaseTab } from '../src/recording/tab.ts'
-import { isUserId } from '../src/user-id.ts'
+import { whyNobody } from '../src/user-id.ts'
 import { fakePlatform, go } from './fake-platform.ts'
 
 describe('consent', () => {
@@ -28,45 +28,37 @@ describe('consent', () => {
 })
 
 describe('a user id', () => {
-  test.each([
-    '',
-    'undefined',
-    'null',
-    'NaN',
-    '[object Object]',
-    1,
-    undefined,
-    null,
-    {},
-    ['a'],
-    NaN,
-  ])('is not %j', (id) => expect(isUserId(id)).toBe(false))
+  test.each(
+    'undefined NULL NaN Anonymous guest user visitor unknown none true false 0 000 -1 - n/a'
+      .split(' ')
+      .concat(['[object Object]', '{{user.id}}', '%ID%', '<id>', ' guest ', '{}']),
+  )('is not %j, which stands for nobody', (id) => expect(whyNobody(id)).toMatch('nobody'))
+
+  test.each(['', ' ', '\t\n'])('is not blank, as %j', (id) =>
+    expect(whyNobody(id)).toMatch('nobody'),
+  )
+
+  test.each([undefined, null, true, {}, ['a']])('is text, and not %j', (id) =>
+    expect(whyNobody(id)).toMatch('text'),
+  )
 
   test('is any other text of 1 to 200 characters, whatever they are', () => {
-    for (const id of [
-      ' ',
-      'a/b',
-      '\u0000',
-      '0',
-      'Null',
-      'x'.repeat(200),
-      '\u{1f600}'.repeat(200),
-    ]) {
-      expect(isUserId(id), id).toBe(true)
+    for (const id of ['a/b', '\u0000', '1', '10', 'user 1', 'user_id_7', '\u{1f600}'.repeat(200)]) {
+      expect(whyNobody(id), id).toBeUndefined()
     }
-    expect(isUserId('x'.repeat(201))).toBe(false)
+    expect(whyNobody('x'.repeat(201))).toMatch('too long')
   })
 })
 
 describe('the number of a tab', () => {
   const browser = () => fakePlatform(() => go).platform
 
-  test('goes on with the next page, and begins anew in a tab that was duplicated', () => {
+  test('goes on with the next page, and starts again in a duplicated tab', () => {
     const platform = browser()
     const first = claimTab(platform)
     first.number = 5
     // Duplicated while the page is there: the copy of its store holds no number.
-    const copy = claimTab({ ...platform, tab: { ...platform.tab } })
+    const copy = claimTab({ ...platform })
     expect(copy.id).not.toBe(first.id)
     releaseTab(platform, first)
     expect(claimTab(platform)).toEqual({ id: first.id, number: 5 })

@@ -4,11 +4,13 @@ import type { AddressInfo } from 'node:net'
 /** A site of a customer's: its pages by path, on an origin of its own. */
 export interface Site {
   url: string
-  set(path: string, html: string, headers?: Record<string, string>): void
+  set(path: string, html: string | Buffer, headers?: Record<string, string>): void
+  /** The site has no page any more. */
+  clear(): void
 }
 
 export async function startSite() {
-  const pages = new Map<string, { html: string; headers: Record<string, string> }>()
+  const pages = new Map<string, { html: string | Buffer; headers: Record<string, string> }>()
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '', 'http://site').pathname
     const page = pages.get(path)
@@ -20,6 +22,7 @@ export async function startSite() {
   const site: Site = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     set: (path, html, headers = {}) => pages.set(path, { html, headers }),
+    clear: () => pages.clear(),
   }
   return {
     site,

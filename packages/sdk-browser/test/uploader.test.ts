@@ -19,13 +19,16 @@ function uploaderOn(reply: (request: Request) => Reply, others?: FakePlatform) {
   const browser = fakePlatform(reply, others)
   const on = {
     retired: vi.fn(),
-    stopped: vi.fn(),
+    halt: vi.fn(),
     torn: vi.fn(),
     hopeless: vi.fn(),
     full: vi.fn(),
   } satisfies UploaderEvents
-  const server = createServer(browser.platform, 'https://lethe.example', 'pk_x')
-  const uploader = createUploader(browser.platform, server, on)
+  const server = createServer(
+    { ...browser, host: 'https://lethe.example', key: 'pk_x' },
+    () => false,
+  )
+  const uploader = createUploader({ platform: browser.platform, server, generation: 'g' }, on)
   uploader.aim({ browser: 'b1', session: 's1' }, 1_000_000)
   return { ...browser, uploader, on }
 }
@@ -144,7 +147,7 @@ describe('when the network is away', () => {
 })
 
 describe('what the server refuses', () => {
-  test('is not sent again, is counted, and makes the recording begin anew', async () => {
+  test('is not sent again, is counted, and restarts the recording', async () => {
     let times = 0
     const { uploader, on, pass, to } = uploaderOn(() =>
       times++ ? go : { status: 400, body: { next: 'continue' } },
@@ -159,7 +162,7 @@ describe('what the server refuses', () => {
     expect(to('chunks')[1]?.body).toContain('"payload":{"reason":"refused","events":2}')
   })
 
-  test('three times in a row is the end, so that no page begins anew for ever', async () => {
+  test('three times in a row is the end, so that no page restarts without end', async () => {
     const { uploader, on, pass } = uploaderOn(() => ({ status: 413, body: { next: 'continue' } }))
     for (let times = 0; times < 3; times++) {
       uploader.write(line('a'), true)
@@ -206,7 +209,7 @@ describe('what the server refuses', () => {
     uploader.flush()
     uploader.write(line('two'), false)
     await pass(HOUR)
-    expect(on.stopped).toHaveBeenCalledTimes(1)
+    expect(on.halt).toHaveBeenCalledTimes(1)
     expect(to('chunks')).toHaveLength(1)
     uploader.write(line('three'), false)
     await pass(HOUR)
@@ -236,16 +239,19 @@ describe('when the page goes away', () => {
       return go
     })
     second.platform.tab = first.platform.tab
-    const server = createServer(second.platform, 'https://lethe.example', 'pk_x')
+    const server = createServer(
+      { ...second, host: 'https://lethe.example', key: 'pk_x' },
+      () => false,
+    )
     const nothing = () => {}
     const on = {
       retired: nothing,
-      stopped: nothing,
+      halt: nothing,
       torn: nothing,
       hopeless: nothing,
       full: nothing,
     }
-    const uploader = createUploader(second.platform, server, on)
+    const uploader = createUploader({ platform: second.platform, server, generation: 'g' }, on)
     uploader.aim({ browser: 'b1', session: 's1' }, 1_000_000)
     uploader.write(line('next page'), false)
     uploader.flush()

@@ -1,5 +1,6 @@
 import { findProject, type Project } from '../src/projects/store.ts'
 import { type Opened, open } from './open.ts'
+import type { Stop } from './signals.ts'
 
 /** The command was called wrongly; the message says how to call it. Ends the process with 2. */
 export class UsageError extends Error {
@@ -16,27 +17,16 @@ export function print(line: string): void {
 }
 
 /** Runs a command on the database, which is reached or, where nothing runs, started for its time. */
-export async function withDatabase(work: (opened: Opened) => Promise<void>): Promise<void> {
-  const opened = await open()
+export async function withDatabase(
+  work: (opened: Opened) => Promise<void>,
+  stop?: Stop,
+): Promise<void> {
+  const opened = await open(stop)
   try {
     await work(opened)
   } finally {
     await opened.close()
   }
-}
-
-/** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
-export function signalled(): Promise<void> {
-  return new Promise((resolve) => {
-    let count = 0
-    const receive = () => {
-      count++
-      if (count > 1) process.exit(1)
-      resolve()
-    }
-    process.on('SIGINT', receive)
-    process.on('SIGTERM', receive)
-  })
 }
 
 export async function existingProject({ db }: Opened, id: string): Promise<Project> {

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { defineCommand } from 'citty'
 import { ApiError } from '../src/api-error.ts'
+import { findDeletionJob } from '../src/erasure/jobs.ts'
 import { requestDeletion } from '../src/erasure/request.ts'
-import { findDeletionJob } from '../src/erasure/store.ts'
 import { startWorker } from '../src/erasure/worker.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
@@ -18,12 +18,16 @@ export const erase = defineCommand({
   args: {
     externalId: { type: 'positional', required: true, description: "The person's externalId." },
     project: { type: 'string', required: true, description: "The project's id." },
-    'keep-recordings': { type: 'boolean', description: 'Keep the sessions, anonymous.' },
+    'keep-recordings': {
+      type: 'boolean',
+      description: 'Keep the recordings, but make them anonymous.',
+    },
     wait: {
       type: 'boolean',
-      description: 'Work on deletion jobs until this one has ended; 3 when it failed.',
+      description:
+        'Wait until the job has ended, and work on deletion jobs meanwhile. Exits with 3 if it failed.',
     },
-    json: { type: 'boolean', description: 'One line of JSON.' },
+    json: { type: 'boolean', description: 'Print one line of JSON.' },
   },
   run: ({ args }) =>
     withDatabase(async (opened) => {
@@ -37,7 +41,7 @@ export const erase = defineCommand({
       if (args.json) print(JSON.stringify({ job }))
       else print(`Deletion job ${job.id}: ${job.status}`)
       if (job.status === 'failed') {
-        throw new JobFailed('The erasure failed; `lethe jobs show` says at which step.')
+        throw new JobFailed('The erasure failed; `lethe jobs show` shows the step.')
       }
     }),
 })

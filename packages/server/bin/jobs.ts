@@ -1,10 +1,10 @@
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { defineCommand } from 'citty'
-import { findDeletionJob, findDeletionJobDetails, listDeletionJobs } from '../src/erasure/store.ts'
-import { isUuid } from '../src/uuid.ts'
+import { findDeletionJob, findDeletionJobDetails, listDeletionJobs } from '../src/erasure/jobs.ts'
+import { isUuid } from '../src/http/uuid.ts'
 import { existingProject, print, printTable, UsageError, withDatabase } from './command.ts'
 
-const json = { type: 'boolean', description: 'One line of JSON.' } as const
+const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
 const project = { type: 'string', required: true, description: "The project's id." } as const
 
 const statuses = ['pending', 'running', 'completed', 'failed'] as const
@@ -13,20 +13,29 @@ const list = defineCommand({
   meta: { name: 'list', description: 'List the deletion jobs of a project, newest first.' },
   args: {
     project,
-    status: { type: 'string', description: 'Only pending, running, completed or failed ones.' },
-    limit: { type: 'string', default: '50', description: 'How many at most, up to 1000.' },
+    status: {
+      type: 'string',
+      description: 'Only jobs with this status: pending, running, completed or failed.',
+    },
+    limit: {
+      type: 'string',
+      default: '50',
+      description: 'The maximum number of jobs to list, up to 1000.',
+    },
     json,
   },
   run: ({ args }) =>
     withDatabase(async (opened) => {
       const status = statuses.find((one) => one === args.status)
       if (args.status !== undefined && !status) {
-        throw new UsageError(`--status is one of ${statuses.join(', ')}.`)
+        throw new UsageError(`--status must be one of ${statuses.join(', ')}.`)
       }
       const limit = /^\d{1,4}$/.test(args.limit) ? Number(args.limit) : 0
-      if (limit < 1 || limit > 1_000) throw new UsageError('--limit is a number from 1 to 1000.')
+      if (limit < 1 || limit > 1_000)
+        throw new UsageError('--limit must be a number from 1 to 1000.')
       const { id } = await existingProject(opened, args.project)
-      const jobs = await listDeletionJobs(opened.db.sql, id, { ...(status && { status }) }, limit)
+      const filter = { ...(status && { status }) }
+      const jobs = await listDeletionJobs(opened.db.sql, id, filter, null, limit)
       if (args.json) print(JSON.stringify({ jobs }))
       else printTable(jobs, columns)
     }),

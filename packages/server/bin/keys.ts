@@ -1,9 +1,9 @@
 import { defineCommand } from 'citty'
+import { isUuid } from '../src/http/uuid.ts'
 import { originOf } from '../src/projects/allowed-origin.ts'
 import { findKeySettings } from '../src/projects/settings-store.ts'
 import { createKey, listKeys, revokeKey } from '../src/projects/store.ts'
 import { setAllowedOrigins } from '../src/recordings/ingest-store.ts'
-import { isUuid } from '../src/uuid.ts'
 import {
   existingProject,
   isName,
@@ -14,28 +14,32 @@ import {
   withDatabase,
 } from './command.ts'
 
-const json = { type: 'boolean', description: 'One line of JSON.' } as const
+const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
 const project = { type: 'string', required: true, description: "The project's id." } as const
 
 const create = defineCommand({
-  meta: { name: 'create', description: 'Make a key; it is shown this once.' },
+  meta: { name: 'create', description: 'Create a key. It is shown only once.' },
   args: {
     project,
     kind: { type: 'string', required: true, description: 'secret or public.' },
-    name: { type: 'string', required: true, description: 'What it is for.' },
+    name: {
+      type: 'string',
+      required: true,
+      description: 'A name, for example what the key is for.',
+    },
     json,
   },
   run: ({ args }) =>
     withDatabase(async (opened) => {
       const { kind, name } = args
       if (kind !== 'secret' && kind !== 'public') {
-        throw new UsageError('--kind is secret or public.')
+        throw new UsageError('--kind must be secret or public.')
       }
       if (!isName(name)) throw new UsageError('A name has 1 to 200 characters.')
       const { id } = await existingProject(opened, args.project)
       const { key, text } = await createKey(opened.db.sql, id, kind, name)
       if (args.json) print(JSON.stringify({ key: { ...key, projectId: String(id) }, text }))
-      else print(`Key ${key.id} of project ${id}, shown this once:\n  ${text}`)
+      else print(`Key ${key.id} of project ${id}. It is shown only once:\n  ${text}`)
     }),
 })
 
@@ -65,10 +69,10 @@ const list = defineCommand({
 })
 
 const revoke = defineCommand({
-  meta: { name: 'revoke', description: 'End a key, now or after an overlap.' },
+  meta: { name: 'revoke', description: 'Revoke a key, at once or after some time.' },
   args: {
     id: { type: 'positional', required: true, description: "The key's id." },
-    in: { type: 'string', description: 'The overlap, as in 90s, 30m, 24h or 7d.' },
+    in: { type: 'string', description: 'How long the key still works, as in 90s, 30m, 24h or 7d.' },
     json,
   },
   run: ({ args }) =>
@@ -83,15 +87,18 @@ const revoke = defineCommand({
 })
 
 const origins = defineCommand({
-  meta: { name: 'origins', description: 'Show or set the origins a public key may be used from.' },
+  meta: {
+    name: 'origins',
+    description: 'Show or set the origins (sites) that may use a public key.',
+  },
   args: {
     id: { type: 'positional', required: true, description: "The key's id." },
     origins: {
       type: 'positional',
       required: false,
-      description: 'As in https://shop.example or https://*.example.com, any number of them.',
+      description: 'Origins, such as https://shop.example or https://*.example.com.',
     },
-    any: { type: 'boolean', description: 'Lifts the limit: any origin.' },
+    any: { type: 'boolean', description: 'Allow any origin.' },
     project,
     json,
   },
@@ -124,6 +131,6 @@ function existingOrigin(text: string): string {
 }
 
 export const keys = defineCommand({
-  meta: { name: 'keys', description: 'Make, list, limit and revoke the keys of a project.' },
+  meta: { name: 'keys', description: 'Create, list, limit and revoke the keys of a project.' },
   subCommands: { create, list, origins, revoke },
 })

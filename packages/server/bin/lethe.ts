@@ -2,34 +2,34 @@
 // Left to itself the engine lets garbage grow with the memory of the machine, to twice what is
 // needed here. These are megabytes; what large answers take lies outside of them. So small a young
 // generation is collected sooner by one thread than by several that wait for one another.
-import { defineCommand, runCommand, showUsage } from 'citty'
-import { BlobFault } from '../src/blobs/blobs.ts'
-import { MasterKeyRefused } from '../src/blobs/master-keys.ts'
-import { SealBroken } from '../src/blobs/sealing.ts'
-import { SettingRefused } from '../src/config.ts'
-import { EmbeddedError } from '../src/embedded/embedded.ts'
-import { ReapplyFailed } from '../src/erasure/reapply.ts'
-import { ReceiptRefused } from '../src/erasure/receipts.ts'
-import { isUnavailable } from '../src/error-handler.ts'
-import { DatabaseRefused } from '../src/migrate.ts'
-import { JobFailed, UsageError } from './command.ts'
-import { erase } from './erase.ts'
-import { jobs } from './jobs.ts'
-import { keys } from './keys.ts'
-import { members } from './members.ts'
-import { migrate } from './migrate.ts'
-import { projects } from './projects.ts'
-import { reapply } from './reapply.ts'
-import { receipt } from './receipt.ts'
-import { serve } from './serve.ts'
-import { worker } from './worker.ts'
+import { defineCommand, runCommand, type SubCommandsDef, showUsage } from 'citty'
 
 const lethe = defineCommand({
   meta: {
     name: 'lethe',
     description: 'Person records and provable erasure for session recording.',
   },
-  subCommands: { serve, worker, migrate, projects, keys, members, erase, jobs, receipt, reapply },
+  // Each loads only what it needs: a short command is not to wait for a web server.
+  subCommands: {
+    serve: async () => (await import('./serve.ts')).serve,
+    worker: async () => (await import('./worker.ts')).worker,
+    migrate: async () => (await import('./migrate.ts')).migrate,
+    projects: async () => (await import('./projects.ts')).projects,
+    keys: async () => (await import('./keys.ts')).keys,
+    members: async () => (await import('./members.ts')).members,
+    persons: async () => (await import('./persons.ts')).persons,
+    erase: async () => (await import('./erase.ts')).erase,
+    jobs: async () => (await import('./jobs.ts')).jobs,
+    receipt: async () => (await import('./receipt.ts')).receipt,
+    purge: async () => (await import('./purge.ts')).purge,
+    reapply: async () => (await import('./reapply.ts')).reapply,
+    recordings: async () => (await import('./recordings.ts')).recordings,
+    backup: async () => (await import('./backup.ts')).backup,
+    restore: async () => (await import('./restore.ts')).restore,
+    'upgrade-database': async () => (await import('./upgrade-database.ts')).upgradeDatabase,
+    doctor: async () => (await import('./doctor.ts')).doctor,
+    config: async () => (await import('./config.ts')).config,
+  },
 })
 
 /** Ends with 0 when done, 1 when it failed, 2 when it was called wrongly, 3 when a job failed. */
@@ -42,6 +42,7 @@ async function main(words: string[]): Promise<number> {
     await runCommand(lethe, { rawArgs: words })
     return 0
   } catch (error) {
+    const { report } = await import('./report.ts')
     return report(error)
   }
 }
@@ -50,51 +51,16 @@ async function commandNamedBy(words: string[]): Promise<Parameters<typeof showUs
   let command: Parameters<typeof showUsage>[0] = lethe as never
   let parent: Parameters<typeof showUsage>[1]
   for (const word of words) {
-    const next = (command.subCommands as Record<string, never> | undefined)?.[word]
+    const next = (command.subCommands as SubCommandsDef | undefined)?.[word]
     if (!next) break
     parent = command
-    command = next
+    command = await (typeof next === 'function' ? next() : next)
   }
   return [command, parent]
 }
 
-function report(error: unknown): number {
-  const { message, code, name } = error as Error & { code?: string }
-  if (error instanceof UsageError || code?.startsWith('E_') || name === 'CLIError') {
-    process.stderr.write(`lethe: ${message}\n`)
-    return 2
-  }
-  if (error instanceof JobFailed) {
-    process.stderr.write(`lethe: ${message}\n`)
-    return 3
-  }
-  const isForOperators =
-    error instanceof SettingRefused ||
-    error instanceof BlobFault ||
-    error instanceof MasterKeyRefused ||
-    error instanceof ReapplyFailed ||
-    error instanceof ReceiptRefused ||
-    error instanceof DatabaseRefused ||
-    error instanceof EmbeddedError
-  if (isForOperators) process.stderr.write(`lethe: ${message}\n`)
-  else if (error instanceof SealBroken && error.reason === 'master_key_unknown') {
-    process.stderr.write(
-      `lethe: ${message} It sealed what is in this database: put it back into MASTER_KEY or DATA_DIR/keys/master-key. docs/recordings.md says what is lost without it.\n`,
-    )
-  } else if (code === 'EADDRINUSE') {
-    process.stderr.write('lethe: The port is taken by another program; set PORT to a free one.\n')
-  } else if (code === 'EACCES') {
-    process.stderr.write('lethe: This port or folder may not be used by this user.\n')
-  } else if (/^(?:28|3D)/.test(code ?? '') || isUnavailable(error)) {
-    process.stderr.write(
-      `lethe: The database of DATABASE_URL cannot be reached (${code ?? 'no answer'}): check the address, the user and the password.\n`,
-    )
-  } else {
-    // A fault of ours: its words may hold data of the database, so only its place is told.
-    const frames = (error as Error).stack?.split('\n').filter((line) => /^\s+at /.test(line)) ?? []
-    process.stderr.write(`lethe: ${name} ${code ?? ''}\n${frames.slice(0, 8).join('\n')}\n`)
-  }
-  return 1
-}
-
+// A terminal that was closed takes no more lines; that is no reason to end without closing all.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 process.exitCode = await main(process.argv.slice(2))
+// Of a process that a supervisor has started nothing else is left.
+if (process.connected) process.disconnect()

@@ -1,11 +1,11 @@
 import { defineCommand } from 'citty'
-import { writeAudit } from '../src/dashboard/audit-store.ts'
+import { writeAudit } from '../src/members/audit-store.ts'
 import { makeResetLink, makeSetUpLink } from '../src/members/links.ts'
 import { findMemberByEmail, listMembers } from '../src/members/store.ts'
 import { print, printTable, UsageError, withDatabase } from './command.ts'
 import type { Opened } from './open.ts'
 
-const json = { type: 'boolean', description: 'One line of JSON.' } as const
+const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
 
 const list = defineCommand({
   meta: { name: 'list', description: 'List the members.' },
@@ -15,7 +15,7 @@ const list = defineCommand({
       const members = await listMembers(db.sql)
       if (args.json) print(JSON.stringify({ members }))
       else {
-        printTable(members, { id: 'ID', email: 'E-MAIL', role: 'ROLE', lastSignInAt: 'SIGNED IN' })
+        printTable(members, { id: 'ID', email: 'EMAIL', role: 'ROLE', lastSignInAt: 'SIGNED IN' })
       }
     }),
 })
@@ -23,10 +23,10 @@ const list = defineCommand({
 const link = defineCommand({
   meta: {
     name: 'link',
-    description: 'Make a one-time link: for the first owner, or for a member who is locked out.',
+    description: 'Create a one-time link for the first owner, or for a member who is locked out.',
   },
   args: {
-    email: { type: 'positional', required: false, description: "The member's e-mail." },
+    email: { type: 'positional', required: false, description: "The member's email." },
     json,
   },
   run: ({ args }) =>
@@ -41,18 +41,21 @@ async function makeLink({ db, config }: Opened, email: string | undefined): Prom
   const address = config.PUBLIC_URL || `http://${config.HOST}:${config.PORT}`
   if (email === undefined) {
     const made = await makeSetUpLink(db, address)
-    if (made === undefined) throw new UsageError('There is an owner already; give an e-mail.')
+    if (made === undefined)
+      throw new UsageError("There is already an owner; give a member's email.")
     return made
   }
   const member = await findMemberByEmail(db.sql, email.toLowerCase())
   if (!member) throw new UsageError('There is no such member; `lethe members list` shows them.')
-  const { link } = await makeResetLink(db, address, member.id)
+  const who = { memberId: member.id, madeBy: null }
+  const { link } = await db.begin((tx) => makeResetLink(tx, address, who))
   const subject = { kind: 'member', id: member.id } as const
-  await writeAudit(db.sql, { action: 'member.reset_link_made', memberId: null, subject })
+  const actor = { memberId: null, addressRange: null }
+  await writeAudit(db.sql, { ...actor, action: 'member.reset_link_made', subject })
   return link
 }
 
 export const members = defineCommand({
-  meta: { name: 'members', description: 'List members, and make links for those locked out.' },
+  meta: { name: 'members', description: 'List members, and create links for those locked out.' },
   subCommands: { list, link },
 })

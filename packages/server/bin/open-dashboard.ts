@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { replayPath } from '@lethe/contract/dashboard-replay.ts'
-import type { DashboardOptions } from '../src/dashboard/context.ts'
 import { type Pages, readPages } from '../src/dashboard/pages.ts'
+import { basePathOf } from '../src/http/base-path.ts'
 import type { Log } from '../src/log.ts'
+import type { DashboardOptions } from '../src/members/context.ts'
 import { openSignIn } from '../src/members/open-sign-in.ts'
 import { readInstanceSecrets } from '../src/members/secret.ts'
 import { openPool } from '../src/sql.ts'
@@ -15,7 +16,7 @@ const packageFile = join(import.meta.dirname, '../package.json')
 const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
 
 /** Sign-ins are few: what asks who is signed in takes a millisecond. */
-const signInConnections = 3
+const signInConnections = 2
 
 /** Opens what the dashboard needs, and closes it after `work`. */
 export async function withDashboard(
@@ -28,9 +29,9 @@ export async function withDashboard(
   const pool = openPool(connection, signInConnections)
   try {
     const options: DashboardOptions = {
-      signIn: openSignIn(pool, secrets.signIn),
+      signIn: openSignIn(pool, secrets.signIn, config.PUBLIC_URL),
       publicUrl: config.PUBLIC_URL,
-      replayUrl: `${config.REPLAY_URL}${replayPath}`,
+      replayUrl: `${config.REPLAY_URL || basePathOf(config.PUBLIC_URL)}${replayPath}`,
       version: readVersion(),
       database: { version: facts.version, isEmbedded },
       blobs: { kind: config.BLOBS_URL === '' ? 'folder' : 's3' },
@@ -39,7 +40,7 @@ export async function withDashboard(
         allowPrivate: config.WEBHOOK_PRIVATE_ADDRESSES === 'allow',
       },
     }
-    await work(options, await readPages(pagesFolder))
+    await work(options, await readPages(pagesFolder, basePathOf(config.PUBLIC_URL)))
   } finally {
     await pool.end()
   }

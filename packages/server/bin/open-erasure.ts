@@ -3,12 +3,13 @@ import { openSigner } from '../src/erasure/signing-keys.ts'
 import type { WorkerOptions } from '../src/erasure/worker.ts'
 import type { Log } from '../src/log.ts'
 import type { Metrics } from '../src/metrics.ts'
+import { suppressionsWith } from '../src/projects/suppressions.ts'
 import { connect } from '../src/sql.ts'
 import type { Opened } from './open.ts'
 import { openStorage, type Storage } from './open-storage.ts'
 
 /** Longer than a part of any step takes; requests have a shorter limit. */
-const statementSeconds = 30
+export const statementSeconds = 30
 
 export interface OpenedErasure {
   storage: Storage
@@ -25,10 +26,10 @@ export async function withErasure(
   metrics: Metrics,
   work: (erasure: OpenedErasure) => Promise<void>,
 ): Promise<void> {
-  const { config, connection } = opened
+  const { config, connection, unless } = opened
   const jobsAtOnce = config.ERASURE_JOBS_AT_ONCE
-  const storage = await openStorage(opened)
-  const db = connect({ connection, poolSize: jobsAtOnce + 2, statementSeconds })
+  const storage = await unless(openStorage(opened, metrics.observeBlobFault))
+  const db = connect({ connection, poolSize: jobsAtOnce + 1, statementSeconds })
   try {
     const options: WorkerOptions = {
       db,
@@ -36,11 +37,13 @@ export async function withErasure(
       blobs: storage.blobs,
       log,
       metrics: createErasureMetrics(metrics.registry),
-      signer: await openSigner(db, storage.masterKeys),
+      signer: await unless(openSigner(db, storage.masterKeys)),
+      suppressions: suppressionsWith(storage.masterKeys),
       retryDelaysSeconds: config.ERASURE_RETRY_DELAYS,
       backupRetentionDays: config.BACKUP_RETENTION_DAYS,
       jobsAtOnce,
-      connection,
+      // Through a pooler nothing would be heard; jobs are found by looking then.
+      ...(!connection.pooler && { connection }),
     }
     await work({ storage, options })
   } finally {

@@ -17,7 +17,7 @@ const buildSeconds = 120
 export async function openSdk(blobs: Blobs, log: Log): Promise<Sdk | undefined> {
   const dist = join(folder, 'dist')
   let sdk = await readSdk(dist)
-  if (!sdk && (await isThere(join(folder, 'build.ts')))) {
+  if (!sdk && (await canBuild())) {
     try {
       await promisify(execFile)(process.execPath, [join(folder, 'build.ts')], {
         timeout: buildSeconds * 1_000,
@@ -31,9 +31,13 @@ export async function openSdk(blobs: Blobs, log: Log): Promise<Sdk | undefined> 
   return sdk
 }
 
-async function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  )
+/** In a clone whose dependencies for development are installed. */
+async function canBuild(): Promise<boolean> {
+  try {
+    await access(join(folder, 'build.ts'))
+    import.meta.resolve('@rrweb/record')
+    return true
+  } catch {
+    return false
+  }
 }

@@ -1,11 +1,19 @@
+import { execFile } from 'node:child_process'
 import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import type { Blobs } from '../src/blobs/blobs.ts'
-import { type MasterKeys, masterKeyFile, parseMasterKeys } from '../src/blobs/master-keys.ts'
-import { openBlobs } from '../src/blobs/open-blobs.ts'
+import {
+  MasterKeyRefused,
+  type MasterKeys,
+  masterKeyFile,
+  parseMasterKeys,
+} from '../src/blobs/master-keys.ts'
+import { observed } from '../src/blobs/observed.ts'
+import { type BlobsOptions, openBlobs } from '../src/blobs/open-blobs.ts'
 import type { Config } from '../src/config.ts'
-import { migrate } from '../src/migrate.ts'
-import { connect, type Sql } from '../src/sql.ts'
-import type { Opened } from './open.ts'
+import { connect, type DbAddress, type Sql } from '../src/sql.ts'
+import { type Opened, reachDatabase } from './open.ts'
+import { blobsFolder, ofStore, patiently } from './patience.ts'
 
 /** Where recordings are, beside the database. */
 export interface Storage {
@@ -13,26 +21,35 @@ export interface Storage {
   /** The database of the browsers' data keys: a small one of its own, or the main one. */
   keySql: Sql
   keyShort: Sql
+  /** Where the data keys have a database of their own. */
+  keyConnection: DbAddress | undefined
   masterKeys: MasterKeys
   /** Before the database is closed. */
   close(): Promise<void>
 }
 
 /** Opens the blob store, the master keys and the database of the data keys. */
-export async function openStorage({ config, db, connection }: Opened): Promise<Storage> {
+export async function openStorage(
+  opened: Opened,
+  onFault: (code: string) => void = () => {},
+): Promise<Storage> {
+  const { config, db, connection, patience } = opened
   const masterKeys = await openMasterKeys(config)
   const keyUrl = config.KEY_DATABASE_URL
-  await migrate(keyUrl || connection, 'keys')
-  const keyDb = keyUrl === '' ? undefined : connect({ connection: keyUrl, poolSize: 4 })
-  const blobs = await openBlobs({
-    folder: join(resolve(config.DATA_DIR), 'blobs'),
-    ...(config.BLOBS_URL !== '' && { url: config.BLOBS_URL }),
-    ...(config.S3_ENDPOINT !== '' && { endpoint: config.S3_ENDPOINT }),
+  const setting = keyUrl === '' ? 'DATABASE_URL' : 'KEY_DATABASE_URL'
+  const keys = await reachDatabase(setting, keyUrl || connection, 'keys', patience)
+  const keyDb = keyUrl === '' ? undefined : connect({ connection: keys.connection, poolSize: 4 })
+  const blobs = await patiently(patience, ofStore(config), async () => {
+    const store = await openBlobs(blobsOptions(config))
+    // A missing right or a full disk is found before the first recording needs it.
+    if (patience.isService) await store.check()
+    return observed(store, onFault)
   })
   return {
     blobs,
     keySql: keyDb?.sql ?? db.sql,
     keyShort: (keyDb ?? db).short,
+    keyConnection: keyDb && keys.connection,
     masterKeys,
     async close() {
       blobs.close()
@@ -41,17 +58,40 @@ export async function openStorage({ config, db, connection }: Opened): Promise<S
   }
 }
 
+export function blobsOptions(config: Config): BlobsOptions {
+  return {
+    folder: blobsFolder(config),
+    ...(config.BLOBS_URL !== '' && { url: config.BLOBS_URL }),
+    ...(config.S3_ENDPOINT !== '' && { endpoint: config.S3_ENDPOINT }),
+  }
+}
+
+const commandSeconds = 30
+
+/** What the command for the master keys prints; what it says of a failure may be secret. */
+async function outputOf(command: string): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], {
+      timeout: commandSeconds * 1_000,
+    })
+    return stdout
+  } catch (error) {
+    const { code } = error as { code?: number | string }
+    throw new MasterKeyRefused(
+      `MASTER_KEY_COMMAND failed (${code ?? `did not end in ${commandSeconds} s`}): run it by hand to see why.`,
+    )
+  }
+}
+
 /** A file is made where the setting is empty: outside of what it seals, so in no copy of that. */
-function openMasterKeys(config: Config): Promise<MasterKeys> | MasterKeys {
+export async function openMasterKeys(config: Config): Promise<MasterKeys> {
   if (config.MASTER_KEY !== '') return parseMasterKeys(config.MASTER_KEY)
+  if (config.MASTER_KEY_COMMAND !== '') {
+    return parseMasterKeys(await outputOf(config.MASTER_KEY_COMMAND))
+  }
   const folder = resolve(config.DATA_DIR)
   return masterKeyFile(join(folder, 'keys', 'master-key'), [
     join(folder, 'postgres'),
     join(folder, 'blobs'),
   ])
-}
-
-/** Where the text of the demo page's public key is kept. */
-export function demoKeyFile(config: Config): string {
-  return join(resolve(config.DATA_DIR), 'demo-key')
 }

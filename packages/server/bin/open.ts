@@ -1,37 +1,105 @@
 import { resolve } from 'node:path'
-import { type Config, readConfig } from '../src/config.ts'
+import type { Config } from '../src/config.ts'
+import { distributeNew } from '../src/distribute.ts'
 import { openEmbedded } from '../src/embedded/embedded.ts'
-import { checkDatabase, type DatabaseFacts, migrate } from '../src/migrate.ts'
+import { checkDatabase, type DatabaseFacts, migrate, type Schema } from '../src/migrate.ts'
+import { reach } from '../src/reach.ts'
 import { connect, type Db, type DbAddress } from '../src/sql.ts'
+import { ofDatabase, type Patience, patiently } from './patience.ts'
+import { readSettings } from './settings.ts'
+import type { Stop } from './signals.ts'
 
 export interface Opened {
   config: Config
   db: Db
-  connection: string | DbAddress
+  connection: DbAddress
   facts: DatabaseFacts
   isEmbedded: boolean
+  /** Of the embedded database, for what the product's own role may not do. */
+  superuser?: DbAddress | undefined
+  /** For the steps of a start that come after this one. */
+  patience: Patience
+  unless: Stop['unless']
   close(): Promise<void>
 }
 
-/** Reads the settings, reaches or starts the database, and brings its schema up to date. */
-export async function open(): Promise<Opened> {
-  const config = readConfig(process.env)
+/**
+ * Reads the settings, reaches or starts the database, and brings its schema up to date. What stays
+ * until it is stopped waits for its database; other commands say at once that it is not there.
+ */
+export async function open(stop?: Stop): Promise<Opened> {
+  const config = readSettings()
+  return openAt(config, await findPlace(config, stop), stop)
+}
+
+/** Where a database is; the built-in one runs until `close`. */
+export interface Place {
+  place: string | DbAddress
+  superuser?: DbAddress
+  close(): Promise<void>
+}
+
+export async function findPlace(config: Config, stop?: Stop): Promise<Place> {
+  if (config.DATABASE_URL !== '') return { place: config.DATABASE_URL, close: async () => {} }
+  const { address, superuserAddress, close } = await openEmbedded({
+    dataDir: resolve(config.DATA_DIR),
+    ...(stop && { signal: stop.signal }),
+  })
+  return { place: address, superuser: superuserAddress, close }
+}
+
+/** The same at a place, which is closed with what is opened there. */
+export async function openAt(config: Config, at: Place, stop?: Stop): Promise<Opened> {
+  const unless: Stop['unless'] = stop?.unless ?? ((step) => step)
+  const waitSeconds = stop ? config.START_WAIT_SECONDS : 0
+  const patience: Patience = { waitSeconds, isService: stop !== undefined, stop: { unless } }
   const isEmbedded = config.DATABASE_URL === ''
-  const embedded = isEmbedded
-    ? await openEmbedded({ dataDir: resolve(config.DATA_DIR) })
-    : undefined
-  const connection = embedded?.address ?? config.DATABASE_URL
   try {
-    const facts = await checkDatabase(connection)
-    await migrate(connection)
+    const { connection, facts } = await reachDatabase('DATABASE_URL', at.place, 'main', patience)
     const db = connect({ connection, poolSize: config.DATABASE_POOL_SIZE })
     const close = async () => {
       await db.end()
-      await embedded?.close()
+      await at.close()
     }
-    return { config, db, connection, facts, isEmbedded, close }
+    const { superuser } = at
+    return { config, db, connection, facts, isEmbedded, superuser, patience, unless, close }
   } catch (error) {
-    await embedded?.close()
+    await at.close()
     throw error
+  }
+}
+
+/** Reaches a database, refuses one that will not do, and brings its schema up to date. */
+export async function reachDatabase(
+  setting: string,
+  place: string | DbAddress,
+  schema: Schema,
+  patience: Patience,
+): Promise<{ connection: DbAddress; facts: DatabaseFacts }> {
+  return patiently(patience, ofDatabase(setting, placeOf(place)), async () => {
+    const connection =
+      typeof place === 'string' ? await reach(place, process.env.PGSSLROOTCERT) : place
+    const facts = await checkDatabase(connection, setting)
+    const { applied } = await migrate(connection, schema)
+    if (applied.length > 0) await distributeNew(connection)
+    return { connection, facts }
+  })
+}
+
+/** The same without a change to it. */
+export function reachOnly(setting: string, place: string | DbAddress): Promise<DbAddress> {
+  const once: Patience = { waitSeconds: 0, isService: false, stop: { unless: (step) => step } }
+  return patiently(once, ofDatabase(setting, placeOf(place)), async () =>
+    typeof place === 'string' ? reach(place, process.env.PGSSLROOTCERT) : place,
+  )
+}
+
+/** The host and port to name in a message; a URL may be wrong in what is left out here. */
+function placeOf(place: string | DbAddress): { host: string; port: number } {
+  if (typeof place !== 'string') return place
+  const url = new URL(place)
+  return {
+    host: url.searchParams.get('host') ?? (url.hostname || 'localhost'),
+    port: Number(url.port || 5432),
   }
 }

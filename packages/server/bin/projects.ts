@@ -2,10 +2,10 @@ import { defineCommand } from 'citty'
 import { createKey, createProject, listProjects } from '../src/projects/store.ts'
 import { isName, print, printTable, UsageError, withDatabase } from './command.ts'
 
-const json = { type: 'boolean', description: 'One line of JSON.' } as const
+const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
 
 const create = defineCommand({
-  meta: { name: 'create', description: 'Make a project with its first secret and public key.' },
+  meta: { name: 'create', description: 'Create a project with a secret key and a public key.' },
   args: { name: { type: 'positional', required: true, description: 'Its name.' }, json },
   run: ({ args }) =>
     withDatabase(async ({ db }) => {
@@ -27,7 +27,7 @@ const create = defineCommand({
         )
         return
       }
-      print(`Project ${project.id} "${project.name}". Its keys are shown this once:`)
+      print(`Project ${project.id} "${project.name}". Its keys are shown only once:`)
       print(`  secret key  ${secretKey}   (for your backend, never in a page)`)
       print(`  public key  ${publicKey}   (for the browser SDK)`)
     }),
@@ -45,6 +45,6 @@ const list = defineCommand({
 })
 
 export const projects = defineCommand({
-  meta: { name: 'projects', description: 'Make and list projects.' },
+  meta: { name: 'projects', description: 'Create and list projects.' },
   subCommands: { create, list },
 })

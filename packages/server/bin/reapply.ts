@@ -1,31 +1,33 @@
 import { defineCommand } from 'citty'
-import { reapplyLedger } from '../src/erasure/reapply.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { print, withDatabase } from './command.ts'
+import { compareLedger } from './compare-ledger.ts'
 import { withErasure } from './open-erasure.ts'
+import { withProgress } from './progress.ts'
 
 export const reapply = defineCommand({
   meta: {
     name: 'reapply',
-    description: 'Erase again whoever a restored backup brought back, as serve does at its start.',
+    description:
+      'Erase again all people whom a restored backup brought back, as serve does at start.',
   },
-  args: { json: { type: 'boolean', description: 'One line of JSON.' } },
+  args: { json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' } },
   run: ({ args }) =>
     withDatabase((opened) =>
-      withErasure(
-        opened,
-        createLog('error', process.stderr),
-        createMetrics(),
-        async ({ options }) => {
-          const { entries, persons, browsers } = await reapplyLedger(options)
-          if (args.json) {
-            print(JSON.stringify({ entries, persons, browsers }))
-            return
-          }
-          print(`The ledger has ${entries} entries.`)
-          print(`Erased again: ${persons} persons, and ${browsers} browsers without a person.`)
-        },
-      ),
+      withErasure(opened, createLog('error', process.stderr), createMetrics(), async (erasure) => {
+        const reapplied = await withProgress(args.json, ({ step }) =>
+          compareLedger(opened, erasure, false, step('Comparing with the ledger of erasures')),
+        )
+        if (args.json) {
+          print(JSON.stringify(reapplied))
+          return
+        }
+        const { entries, persons, browsers, refused, missing } = reapplied
+        print(`The ledger has ${entries} entries since the last comparison.`)
+        print(`Erased again: ${persons} persons, and ${browsers} browsers without a person.`)
+        if (refused > 0) print(`Ignored entries that are not genuine: ${refused}.`)
+        if (missing > 0) print(`Erasures without an entry: ${missing}.`)
+      }),
     ),
 })

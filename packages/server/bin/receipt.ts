@@ -1,14 +1,19 @@
 import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
 import type { PublicKeys } from '@lethe/contract/receipt.ts'
 import { defineCommand } from 'citty'
+import { hasCluster } from '../src/embedded/cluster.ts'
+import { compareAnchors, readAnchors } from '../src/erasure/anchors.ts'
 import {
   hashOfExternalId,
   hashOfReceipt,
   ReceiptRefused,
+  verifyPurge,
   verifyReceipt,
 } from '../src/erasure/receipts.ts'
 import { publicKeys } from '../src/erasure/signing-keys.ts'
 import { print, UsageError, withDatabase } from './command.ts'
+import { readSettings } from './settings.ts'
 
 const verify = defineCommand({
   meta: { name: 'verify', description: 'Check a receipt, and show what it states.' },
@@ -16,48 +21,86 @@ const verify = defineCommand({
     file: {
       type: 'positional',
       required: true,
-      description: 'The receipt as the API answered it, or the signed text alone.',
+      description:
+        'A file with the response of the API, or only the signed text; - reads standard input.',
     },
     jwks: {
       type: 'string',
       description:
-        'A copy of /.well-known/jwks.json. Without it the keys of this installation are asked.',
+        'A file with a copy of /.well-known/jwks.json. Without it, the keys of this installation are used.',
     },
-    previous: { type: 'string', description: 'The previous receipt of the project, to follow on.' },
-    'external-id': { type: 'string', description: 'Whose erasure it has to be.' },
-    json: { type: 'boolean', description: 'One line of JSON.' },
+    previous: {
+      type: 'string',
+      description: "A file with the project's previous receipt; checks that this one follows it.",
+    },
+    'external-id': {
+      type: 'string',
+      description: 'Check that the erasure was of this externalId.',
+    },
+    json: { type: 'boolean', description: 'Print one line of JSON.' },
   },
   run: async ({ args }) => {
-    const receipt = await readReceipt(args.file)
-    const statement = await verifyReceipt(receipt, await readKeys(args.jwks))
+    const { receipt, purge } = await readReceipt(args.file)
+    const keys = await readKeys(args.jwks)
+    const statement = await verifyReceipt(receipt, keys)
+    const purged = purge === undefined ? undefined : await verifyPurge(purge, keys, receipt)
     if (args.previous !== undefined) {
-      const hash = hashOfReceipt(await readReceipt(args.previous))
+      const hash = hashOfReceipt((await readReceipt(args.previous)).receipt)
       if (statement.previousReceiptHash !== hash) {
-        throw new ReceiptRefused('The receipt does not follow on the previous one given.')
+        throw new ReceiptRefused('This receipt does not follow the given previous receipt.')
       }
     }
     const externalId = args['external-id']
     if (externalId !== undefined) {
       const hash = hashOfExternalId(statement.externalIdSalt, externalId)
       if (statement.externalIdHash !== hash) {
-        throw new ReceiptRefused('The receipt is not for the person of this externalId.')
+        throw new ReceiptRefused('The receipt is genuine, but for a different person.')
       }
     }
-    if (args.json) print(JSON.stringify({ statement }))
-    else print(`The receipt is genuine. It states:\n${JSON.stringify(statement, null, 2)}`)
+    if (args.json) {
+      print(JSON.stringify({ statement, ...(purged && { purge: purged }) }))
+      return
+    }
+    print(`The receipt is genuine. It states:\n${JSON.stringify(statement, null, 2)}`)
+    if (purged) print(`As of ${purged.purgedAt}, the database files hold nothing of the person.`)
   },
 })
 
-async function readReceipt(path: string): Promise<string> {
-  const text = (await read(path)).trim()
-  if (!text.startsWith('{')) return text
-  const { receipt } = parse(text, path) as { receipt?: unknown }
+const anchors = defineCommand({
+  meta: {
+    name: 'anchors',
+    description: 'Compare the receipts of this installation with a file of anchors (ANCHOR_FILE).',
+  },
+  args: {
+    file: { type: 'positional', required: true, description: 'A file with one anchor per line.' },
+    json: { type: 'boolean', description: 'Print one line of JSON.' },
+  },
+  run: ({ args }) =>
+    withDatabase(async ({ db }) => {
+      const statements = await readAnchors(await read(args.file), await publicKeys(db.sql))
+      const receipts = await compareAnchors(db.sql, statements)
+      const counts = { anchors: statements.length, receipts }
+      if (args.json) print(JSON.stringify(counts))
+      else print(`All ${receipts} receipts match the ${statements.length} anchors.`)
+    }),
+})
+
+async function readReceipt(path: string): Promise<{ receipt: string; purge?: string }> {
+  const given = (path === '-' ? await text(process.stdin) : await read(path)).trim()
+  if (!given.startsWith('{')) return { receipt: given }
+  const { receipt, purge } = parse(given, path) as { receipt?: unknown; purge?: unknown }
   if (typeof receipt !== 'string') throw new UsageError(`There is no receipt in ${path}.`)
-  return receipt
+  return { receipt, ...(typeof purge === 'string' && { purge }) }
 }
 
 async function readKeys(path: string | undefined): Promise<PublicKeys> {
   if (path !== undefined) return parse(await read(path), path) as PublicKeys
+  const { DATABASE_URL, DATA_DIR } = readSettings()
+  if (DATABASE_URL === '' && !hasCluster(DATA_DIR)) {
+    throw new UsageError(
+      'There is no installation here whose keys could be used: name a copy of its /.well-known/jwks.json with --jwks.',
+    )
+  }
   let keys: PublicKeys | undefined
   await withDatabase(async ({ db }) => {
     keys = await publicKeys(db.sql)
@@ -83,5 +126,5 @@ function parse(text: string, path: string): unknown {
 
 export const receipt = defineCommand({
   meta: { name: 'receipt', description: 'Check receipts of completed erasures.' },
-  subCommands: { verify },
+  subCommands: { verify, anchors },
 })

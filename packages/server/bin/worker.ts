@@ -1,28 +1,36 @@
 import { defineCommand } from 'citty'
-import { reapplyLedger } from '../src/erasure/reapply.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
-import { print, signalled, withDatabase } from './command.ts'
+import { print, withDatabase } from './command.ts'
+import { compareAndWatch, withoutLedger } from './compare-ledger.ts'
 import { withErasure } from './open-erasure.ts'
+import { openOperations } from './open-operations.ts'
+import { untilStopped } from './signals.ts'
 import { startWork } from './work.ts'
 
-/** How long attempts may take to be handed back after a signal. */
-const stopSeconds = 25
-
 export const worker = defineCommand({
-  meta: { name: 'worker', description: 'Run erasures only, beside `lethe serve --no-worker`.' },
-  run: () =>
-    withDatabase(async (opened) => {
-      const log = createLog(opened.config.LOG_LEVEL)
-      await withErasure(opened, log, createMetrics(), async (erasure) => {
-        const { options } = erasure
-        await reapplyLedger(options)
-        const running = await startWork(opened, erasure, log)
-        print(`Lethe works on deletion jobs, ${options.jobsAtOnce} at once`)
-        await signalled()
-        // What is cut off here is found by the next worker when its lease has ended.
-        setTimeout(() => process.exit(1), stopSeconds * 1_000).unref()
-        await running.stop()
-      })
-    }),
+  meta: {
+    name: 'worker',
+    description: 'Run erasures and other background work; for use with `lethe serve --no-worker`.',
+  },
+  args: withoutLedger,
+  run: ({ args }) =>
+    untilStopped((stop) =>
+      withDatabase(async (opened) => {
+        const log = createLog(opened.config.LOG_LEVEL)
+        const metrics = createMetrics()
+        await withErasure(opened, log, metrics, async (erasure) => {
+          const { options } = erasure
+          const comparing = compareAndWatch(opened, erasure, args['without-ledger'])
+          const watch = await stop.unless(comparing)
+          const operations = await openOperations(opened, erasure.storage, log, metrics)
+          const running = await startWork(opened, erasure, log)
+          if (operations.address) print(`Health and metrics are at ${operations.address}`)
+          print(`Lethe works on deletion jobs, up to ${options.jobsAtOnce} at a time`)
+          await stop.wait()
+          await watch.stop()
+          await Promise.all([running.stop(), operations.close()])
+        })
+      }, stop),
+    ),
 })

@@ -2,7 +2,10 @@ import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client
 
 export interface Metrics {
   observeRequest(method: string, route: string, status: number, seconds: number): void
+  observeBlobFault(code: string): void
   registry: Registry
+  /** As Prometheus reads them, of all processes of the service. */
+  text(): Promise<string>
 }
 
 /** The service's metrics. Labels are route patterns, methods and statuses: nothing a caller can choose. */
@@ -22,10 +25,18 @@ export function createMetrics(): Metrics {
     labelNames: ['route'],
     registers: [registry],
   })
+  const blobFaults = new Counter({
+    name: 'lethe_blob_faults_total',
+    help: 'Faults of the blob store that this process met, by code.',
+    labelNames: ['code'],
+    registers: [registry],
+  })
   // Looking a label set up costs more than observing, and there are few of them.
   const series = new Map<string, ReturnType<typeof seconds.labels>>()
   return {
     registry,
+    text: () => registry.metrics(),
+    observeBlobFault: (code) => blobFaults.labels(code).inc(),
     observeRequest(method, route, status, elapsed) {
       const name = `${method} ${status} ${route}`
       let one = series.get(name)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { connectOne, type DbOptions } from './sql.ts'
+import { connectOne, type DbOptions, type Sql } from './sql.ts'
 
 const folder = join(import.meta.dirname, '../migrations')
 
@@ -12,6 +12,9 @@ const migrationLock = 7_105_101
 export class DatabaseRefused extends Error {
   override readonly name = 'DatabaseRefused'
 }
+
+/** It may be one in a moment, as in a failover. */
+export class DatabaseReadOnly extends DatabaseRefused {}
 
 export interface DatabaseFacts {
   /** As in `18.4`. */
@@ -24,9 +27,9 @@ export interface DatabaseFacts {
 export type Schema = 'main' | 'keys'
 
 /**
- * Brings a schema up to date, each migration in a transaction, under a lock that lets one process
- * at a time do it. A migration that was applied and has changed since is refused, as is a database
- * that is newer than this version of Lethe.
+ * Brings a schema up to date, each migration in a transaction that holds a lock, so that one process
+ * at a time does it. (A lock of the session would stay on a connection of a pooler.) A migration that
+ * was applied and has changed since is refused, as is a database that is newer than this Lethe.
  */
 export async function migrate(
   connection: DbOptions['connection'],
@@ -34,44 +37,109 @@ export async function migrate(
 ): Promise<{ applied: string[] }> {
   const { sql, client, end } = await connectOne(connection)
   try {
-    await sql`select pg_advisory_lock(${migrationLock})`
-    await client.query(`
-      create table if not exists migrations (
-        name       text primary key,
-        sha256     text not null,
-        applied_at timestamptz not null default now()
-      )`)
-    const known = (
-      await sql<{ name: string; sha256: string }>`select name, sha256 from migrations`
-    ).filter(({ name }) => name.startsWith('keys/') === (schema === 'keys'))
     const files = migrationFiles(schema)
-    const unknown = known.find(({ name }) => !files.some((file) => file.name === name))
-    if (unknown) {
-      throw new DatabaseRefused(
-        `The database was migrated by a newer version of Lethe (${unknown.name}); start that one.`,
-      )
-    }
     const applied: string[] = []
-    for (const { name, text, sha256 } of files) {
-      const earlier = known.find((one) => one.name === name)
-      if (earlier && earlier.sha256 !== sha256) {
-        throw new DatabaseRefused(`The migration ${name} is another one than the database has.`)
-      }
-      if (earlier) continue
+    for (;;) {
       await client.query('begin')
-      await client.query(text)
-      await sql`insert into migrations (name, sha256) values (${name}, ${sha256})`
+      await holdMigrations(sql)
+      const next = nextMigration(files, await appliedMigrations(sql, schema))
+      if (next) {
+        await client.query(next.text)
+        await sql`insert into migrations (name, sha256) values (${next.name}, ${next.sha256})`
+      }
       await client.query('commit')
-      applied.push(name)
+      if (!next) return { applied }
+      applied.push(next.name)
     }
-    return { applied }
   } finally {
-    // Ends the lock too, and rolls back what a failed migration began.
+    // Rolls back what a failed migration began.
     await end()
   }
 }
 
-function migrationFiles(schema: Schema): { name: string; text: string; sha256: string }[] {
+/** Until the end of the transaction nobody else migrates this database. */
+export async function holdMigrations(sql: Sql): Promise<void> {
+  await sql`select pg_advisory_xact_lock(${migrationLock})`
+}
+
+/**
+ * Makes the tables of an empty database as these migrations left them, in the transaction of the
+ * session. They have to be ours; `what` names whose they are.
+ */
+export async function migrateTo(
+  { sql, client }: Pick<Awaited<ReturnType<typeof connectOne>>, 'sql' | 'client'>,
+  wanted: readonly Applied[],
+  what: string,
+): Promise<void> {
+  for (const schema of ['main', 'keys'] as const) {
+    const files = migrationFiles(schema)
+    nextMigration(files, wanted.filter(ofSchema(schema)), what)
+    await appliedMigrations(sql, schema)
+    for (const { name, text } of files) {
+      if (wanted.some((one) => one.name === name)) await client.query(text)
+    }
+  }
+}
+
+type Migration = { name: string; text: string; sha256: string }
+type Applied = { name: string; sha256: string }
+
+async function appliedMigrations(sql: Sql, schema: Schema): Promise<Applied[]> {
+  const [found] = await sql<{ there: boolean }>`
+    select to_regclass('migrations') is not null as "there"`
+  if (!found?.there) {
+    await sql`
+      create table migrations (
+        name       text primary key,
+        sha256     text not null,
+        applied_at timestamptz not null default now()
+      )`
+  }
+  const rows = await sql<Applied>`select name, sha256 from migrations`
+  return rows.filter(ofSchema(schema))
+}
+
+const ofSchema =
+  (schema: Schema) =>
+  ({ name }: Applied) =>
+    name.startsWith('keys/') === (schema === 'keys')
+
+function nextMigration(
+  files: Migration[],
+  applied: Applied[],
+  what = 'The database',
+): Migration | undefined {
+  const unknown = applied.find(({ name }) => !files.some((file) => file.name === name))
+  if (unknown) {
+    throw new DatabaseRefused(
+      `${what} was migrated by a newer version of Lethe (${unknown.name}): use that version.`,
+    )
+  }
+  const changed = files.find(({ name, sha256 }) =>
+    applied.some((one) => one.name === name && one.sha256 !== sha256),
+  )
+  if (changed) {
+    throw new DatabaseRefused(
+      `Migration ${changed.name} was changed after it ran on this database: install the version of Lethe that ran it, or restore the file.`,
+    )
+  }
+  return files.find(({ name }) => !applied.some((one) => one.name === name))
+}
+
+/** The name of the last one, by which a database can be told to be up to date. */
+export function newestMigration(): string {
+  return migrationFiles('main').at(-1)?.name ?? ''
+}
+
+/** Whether all have been applied. Throws where they are not those of this Lethe. */
+export async function isUpToDate(sql: Sql): Promise<boolean> {
+  const [found] = await sql<{ there: boolean }>`
+    select to_regclass('migrations') is not null as "there"`
+  const rows = found?.there ? await sql<Applied>`select name, sha256 from migrations` : []
+  return nextMigration(migrationFiles('main'), rows.filter(ofSchema('main'))) === undefined
+}
+
+function migrationFiles(schema: Schema): Migration[] {
   const prefix = schema === 'keys' ? 'keys/' : ''
   return readdirSync(join(folder, prefix))
     .filter((name) => name.endsWith('.sql'))
@@ -83,29 +151,36 @@ function migrationFiles(schema: Schema): { name: string; text: string; sha256: s
     })
 }
 
-/** Refuses a database that Lethe cannot run on, and answers what it is. */
-export async function checkDatabase(connection: DbOptions['connection']): Promise<DatabaseFacts> {
+/** Refuses a database that Lethe cannot run on, and returns what it is. */
+export async function checkDatabase(
+  connection: DbOptions['connection'],
+  setting = 'DATABASE_URL',
+): Promise<DatabaseFacts> {
   const { sql, end } = await connectOne(connection, 5)
   try {
-    const [facts] = await sql<DatabaseFacts & { number: number; standby: boolean }>`
+    const [facts] = await sql<DatabaseFacts & { number: number; isReadOnly: boolean }>`
       select current_setting('server_version') as version,
         current_setting('server_version_num')::int as number,
         pg_encoding_to_char(encoding) as encoding, datcollate as locale,
-        pg_is_in_recovery() as standby
+        pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "isReadOnly"
       from pg_database
       where datname = current_database()`
-    const { number, standby, ...rest } = facts as NonNullable<typeof facts>
+    const { number, isReadOnly, ...rest } = facts as NonNullable<typeof facts>
     if (number < 150_000 || number >= 190_000) {
       throw new DatabaseRefused(
-        `DATABASE_URL is a PostgreSQL ${rest.version}; Lethe runs on 15 to 18.`,
+        `The database in ${setting} is PostgreSQL ${rest.version}: Lethe works with 15 to 18.`,
       )
     }
     if (rest.encoding !== 'UTF8') {
       throw new DatabaseRefused(
-        `The database of DATABASE_URL has the encoding ${rest.encoding}; create one with encoding UTF8. (Any locale will do: Lethe folds case by itself.)`,
+        `The database in ${setting} has the encoding ${rest.encoding}: create one with encoding UTF8. (Any locale works.)`,
       )
     }
-    if (standby) throw new DatabaseRefused('DATABASE_URL is a read-only standby.')
+    if (isReadOnly) {
+      throw new DatabaseReadOnly(
+        `The database in ${setting} is read-only, perhaps a standby: set ${setting} to the primary.`,
+      )
+    }
     return rest
   } finally {
     await end()

@@ -6,7 +6,7 @@ export class DatabaseUnreachable extends Error {
   override readonly name = 'DatabaseUnreachable'
 }
 
-/** A prepared statement: its name stands for its text on every connection. */
+/** A prepared statement: its name stands for its text on every connection. Without one it is none. */
 export interface NamedQuery {
   name: string
   text: string
@@ -25,8 +25,13 @@ export async function reached<T>(connecting: Promise<T>): Promise<T> {
   }
 }
 
-/** A connection that is made when first needed, and anew after it broke. */
-export function pipelined({ query_timeout: patience = 0, ...config }: pg.ClientConfig) {
+/** A connection that is opened when first needed, and again after it broke, which `onLoss` hears of. */
+export function pipelined(
+  { query_timeout: patience = 0, ...config }: pg.ClientConfig,
+  onLoss: () => void = () => {},
+  /** Sent once on each connection, before all else. */
+  first?: string,
+) {
   let connection: Promise<Ask> | undefined
   /** The same, connected, so that a statement need not wait for a promise to say so. */
   let ready: Ask | undefined
@@ -34,13 +39,16 @@ export function pipelined({ query_timeout: patience = 0, ...config }: pg.ClientC
 
   function connect(): Promise<Ask> {
     const client = new pg.Client({ ...config, pipeline: true })
-    const connecting = client.connect().then(() => {
+    const connecting = client.connect().then(async () => {
+      if (first) await client.query(first)
       const ask = askOver(client, patience)
       if (connection === connecting) ready = ask
       return ask
     })
     const forget = () => {
-      if (connection === connecting) connection = ready = undefined
+      if (connection !== connecting) return
+      if (ready) onLoss()
+      connection = ready = undefined
     }
     client.on('error', forget)
     client.on('end', forget)
@@ -61,26 +69,6 @@ export function pipelined({ query_timeout: patience = 0, ...config }: pg.ClientC
   }
 }
 
-/** Pipelined connections; a statement goes where the fewest are waiting. */
-export function pipelinedSideBySide(config: pg.ClientConfig, count: number) {
-  const lanes = Array.from({ length: count }, () => ({ connection: pipelined(config), waiting: 0 }))
-  return {
-    query(query: NamedQuery): Promise<Result> {
-      const lane = lanes.reduce((one, other) => (other.waiting < one.waiting ? other : one))
-      lane.waiting++
-      const answer = lane.connection.query(query)
-      const answered = () => {
-        lane.waiting--
-      }
-      answer.then(answered, answered)
-      return answer
-    },
-    async end() {
-      await Promise.all(lanes.map(({ connection }) => connection.end()))
-    },
-  }
-}
-
 type Ask = (query: NamedQuery) => Promise<Result>
 
 /**
@@ -92,9 +80,7 @@ function askOver(client: pg.Client, patience: number): Ask {
   let heardAt = 0
   const watch = setInterval(() => {
     const isDead = waiting > 0 && performance.now() - heardAt >= patience
-    if (!isDead)
-      return // There is no other way to let go of what was sent: a graceful end waits for the answers.
-    ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
+    if (isDead) socketOf(client).destroy()
   }, watchMilliseconds).unref()
   client.on('end', () => clearInterval(watch))
   const heard = () => {
@@ -111,6 +97,11 @@ function askOver(client: pg.Client, patience: number): Ask {
 }
 
 const watchMilliseconds = 1_000
+
+/** There is no other way to let go of what was sent: a graceful end waits for the answers. */
+export function socketOf(client: pg.Client): Socket {
+  return (client as unknown as { connection: { stream: Socket } }).connection.stream
+}
 
 /** The driver's client.query, without the copy of the statement and the promises it makes of each. */
 function ask(client: pg.Client, { name, text, values }: NamedQuery): Promise<Result> {

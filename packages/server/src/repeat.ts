@@ -1,22 +1,25 @@
 import type { Log } from './log.ts'
 
 /**
- * Does `work` again and again, `seconds` after it ended the last time; a fault is logged and the
- * next round tries again. The answered function ends that and waits for a round in the making.
+ * Runs `work` again and again, `seconds` after its last end, which may depend on what it returned; a
+ * fault is logged and the next round tries again. The returned function ends that and waits for a
+ * round in progress.
  */
-export function repeat(
+export function repeat<T>(
   name: string,
-  seconds: number,
-  work: () => Promise<unknown>,
+  seconds: number | ((last: T | undefined) => number),
+  work: () => Promise<T>,
   log: Log,
 ): () => Promise<void> {
   let isStopped = false
+  let last: T | undefined
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
 
   async function round() {
+    last = undefined
     try {
-      await work()
+      last = await work()
     } catch (error) {
       log.fault(name, error)
     }
@@ -24,9 +27,10 @@ export function repeat(
   }
 
   function schedule() {
+    const waitSeconds = typeof seconds === 'number' ? seconds : seconds(last)
     timer = setTimeout(() => {
       running = round()
-    }, seconds * 1_000)
+    }, waitSeconds * 1_000)
     // Work in the background is no reason for a process to stay.
     timer.unref()
   }

@@ -1,18 +1,19 @@
+import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { Sql as Fragment, join, raw } from 'sql-template-tag'
 import {
   DatabaseUnreachable,
   type NamedQuery,
   pipelined,
-  pipelinedSideBySide,
   type Result,
   reached,
+  socketOf,
 } from './pipelined.ts'
 
-export { DatabaseUnreachable, join, raw }
+export { DatabaseUnreachable, type Fragment, join, raw }
 
 /**
- * Runs one statement and answers its rows. Every statement is prepared, under a name its template
+ * Runs one statement and returns its rows. Every statement is prepared, under a name its template
  * gives it. Columns are named by the statement (`as "createdAt"`); int8 comes as a string,
  * timestamptz as ISO 8601 UTC text with milliseconds.
  */
@@ -22,27 +23,24 @@ export type Sql = <Row extends object = Record<string, unknown>>(
 ) => Promise<Row[]>
 
 export interface Db {
-  /** The pool: lists, search, whatever may take its time. */
+  /** The pool. */
   sql: Sql
   /**
    * A pipelined connection for reads that take well under a millisecond. A slow statement here
    * holds up all that were sent after it, and no transaction can run here.
    */
   short: Sql
-  /** The same for pages of rows, which take longer and may be large: a connection of their own. */
-  pages: Sql
   /**
-   * For the writes of persons, `writesAtOnce` at a time, each of which may wait for a lock: to take
-   * a connection from the pool would be a tenth of what such a write costs.
+   * Is called when the connection of `short` is lost, or a new one of the pool leads to another
+   * server than the one before: from then on another server may respond.
    */
-  writes: Sql
+  onLoss(heard: () => void): void
   /** Runs `work` in a transaction; after a deadlock or serialisation failure again, three times at most. */
   begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
+  /** How many statements wait for a connection of the pool. */
+  waiting(): number
   end(): Promise<void>
 }
-
-/** So many statements of `writes` have a connection each; more wait for one another. */
-export const writesAtOnce = 4
 
 export interface DbOptions {
   /** A postgres:// URL, or its pieces; `host` may be the folder of a unix socket. */
@@ -58,32 +56,70 @@ export interface DbAddress {
   user: string
   database: string
   password?: string
+  ssl?: false | ConnectionOptions
+  /**
+   * A pooler such as pgbouncer gives out a connection for a transaction at a time: what belongs to a
+   * session does not last. `named`: it keeps track of prepared statements.
+   */
+  pooler?: 'named' | 'unnamed'
 }
 
 export function connect(options: DbOptions): Db {
   const { poolSize = 8, statementSeconds = 5 } = options
-  const config = clientConfig(options.connection, statementSeconds)
-  const pool = new pg.Pool({ ...config, max: poolSize, idleTimeoutMillis: 60_000 })
+  const { connection } = options
+  const config = clientConfig(connection, statementSeconds)
+  const losses = new Set<() => void>()
+  const lose = () => {
+    for (const heard of losses) heard()
+  }
+  const pool = new pg.Pool({
+    ...config,
+    max: poolSize,
+    idleTimeoutMillis: 60_000,
+    ...(!poolerOf(connection) && { verify: noticesOtherServer(lose) }),
+  })
   // An idle connection that breaks says so with an event that ends the process if nobody listens.
   // The pool drops the connection by itself, and the next query that needs one reports the fault.
   pool.on('error', () => {})
   // The same between two statements of a transaction, when the pool does not listen; the next one
   // reports the fault.
   pool.on('connect', (client) => client.on('error', () => {}))
-  // Planned once for all values: to plan one of these statements takes longer than to run it.
-  const planned = { ...config, options: `${config.options} -c plan_cache_mode=force_generic_plan` }
-  const short = pipelined(planned)
-  const pages = pipelined(planned)
-  const writes = pipelinedSideBySide(config, writesAtOnce)
+  const over = sqlFor(connection)
+  const short = pipelined(config, lose, poolerOf(connection) ? undefined : plannedOnce)
   return {
-    sql: sqlOver((query) => onPool(pool, (client) => client.query(query))),
-    short: sqlOver(short.query),
-    pages: sqlOver(pages.query),
-    writes: sqlOver(writes.query),
-    begin: (work) => transaction(pool, work),
+    sql: over((query) => onPool(pool, (client) => client.query(query))),
+    short: over(short.query),
+    begin: (work) => transaction(pool, work, over, beginning(connection, statementSeconds)),
+    waiting: () => pool.waitingCount,
+    onLoss: (heard) => void losses.add(heard),
     async end() {
-      await Promise.all([pool, short, pages, writes].map((one) => one.end()))
+      losses.clear()
+      await Promise.all([pool.end(), short.end()])
     },
+  }
+}
+
+/**
+ * Planned once for all values: to plan one of these statements takes longer than to run it. Citus
+ * plans none that joins without them.
+ */
+const plannedOnce = `
+  select set_config('plan_cache_mode', case
+    when to_regclass('pg_dist_partition') is null then 'force_generic_plan' else 'auto' end, false)`
+
+/**
+ * Where a machine vanishes, the connections to it stay silent while new ones lead to the next one: so
+ * each new one is asked where it leads before it is used.
+ */
+function noticesOtherServer(notice: () => void): NonNullable<pg.PoolConfig['verify']> {
+  let known: string | undefined
+  return (client, done) => {
+    client.query('select pg_postmaster_start_time()::text as server').then(({ rows }) => {
+      const { server } = rows[0]
+      if (known !== undefined && server !== known) notice()
+      known = server
+      done()
+    }, done)
   }
 }
 
@@ -94,8 +130,15 @@ export async function connectOne(
 ): Promise<{ sql: Sql; client: pg.Client; end(): Promise<void> }> {
   const client = new pg.Client(clientConfig(connection, statementSeconds))
   client.on('error', () => {})
-  await client.connect()
-  return { sql: sqlOver((query) => client.query(query)), client, end: () => client.end() }
+  try {
+    await client.connect()
+  } catch (error) {
+    // A server that still waits for an answer would be waited for.
+    socketOf(client).destroy()
+    throw error
+  }
+  const sql = sqlFor(connection)((query) => client.query(query))
+  return { sql, client, end: () => client.end() }
 }
 
 export type Pool = pg.Pool
@@ -119,18 +162,38 @@ function clientConfig(connection: DbOptions['connection'], statementSeconds: num
   return {
     ...(typeof connection === 'string' ? { connectionString: connection } : connection),
     application_name: 'lethe',
-    options: '-c TimeZone=UTC',
     types: { getTypeParser: parserOf },
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
+    // Poolers refuse these, or lose them. PostgreSQL's own page cost is that of a spinning disk: with
+    // it, and before a table is analyzed, a page of persons is a sort of all of them.
+    ...(!poolerOf(connection) && { options: '-c TimeZone=UTC -c random_page_cost=1.1' }),
+    ...(!poolerOf(connection) && statementSeconds > 0 && limits(statementSeconds)),
     ...(statementSeconds > 0 && {
-      statement_timeout: statementSeconds * 1_000,
-      lock_timeout: 2_000,
-      idle_in_transaction_session_timeout: 10_000,
       // A server that no longer answers at all is noticed by us, a little after it should have been.
       query_timeout: (statementSeconds + 5) * 1_000,
     }),
   }
+}
+
+function poolerOf(connection: DbOptions['connection']): DbAddress['pooler'] {
+  return typeof connection === 'string' ? undefined : connection.pooler
+}
+
+/** In milliseconds. Nobody waits for a lock for long, and nobody holds one by doing nothing. */
+function limits(statementSeconds: number) {
+  return {
+    statement_timeout: statementSeconds * 1_000,
+    lock_timeout: 2_000,
+    idle_in_transaction_session_timeout: 10_000,
+  }
+}
+
+/** How a transaction begins: through a pooler it brings its limits with it. */
+function beginning(connection: DbOptions['connection'], statementSeconds: number): string {
+  if (!poolerOf(connection)) return 'begin'
+  const settings = Object.entries(limits(statementSeconds))
+  return ['begin', ...settings.map(([name, value]) => `set local ${name} = ${value}`)].join('; ')
 }
 
 /** Of a template as it was last used: its text for those fragments. */
@@ -178,7 +241,15 @@ export function fragment(strings: TemplateStringsArray, ...values: unknown[]): F
   return new Fragment(strings, values)
 }
 
-function sqlOver(run: (query: NamedQuery) => Promise<Result>): Sql {
+type Run = (query: NamedQuery) => Promise<Result>
+
+/** Statements are prepared unless a pooler loses track of them. */
+function sqlFor(connection: DbOptions['connection']): (run: Run) => Sql {
+  if (poolerOf(connection) !== 'unnamed') return sqlOver
+  return (run) => sqlOver((query) => run({ ...query, name: '' }))
+}
+
+function sqlOver(run: Run): Sql {
   return <Row extends object>(strings: TemplateStringsArray, ...values: unknown[]) =>
     run(queryOf(strings, values)).then(({ rows }) => rows as Row[], failWithOurStack)
 }
@@ -191,21 +262,30 @@ function failWithOurStack(error: Error): never {
 
 async function onPool<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await reached(pool.connect())
+  let isDead = false
   try {
     return await work(client)
+  } catch (error) {
+    // The pool sees by itself that a connection broke, but not that it answers nothing any more.
+    isDead = (error as Error).message === 'Query read timeout'
+    throw error
   } finally {
-    // The pool itself sees whether the connection broke, and drops it then.
-    client.release()
+    client.release(isDead)
   }
 }
 
-async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Promise<T> {
+async function transaction<T>(
+  pool: pg.Pool,
+  work: (tx: Sql) => Promise<T>,
+  over: (run: Run) => Sql,
+  begin: string,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const client = await reached(pool.connect())
     let broken: Error | boolean = false
     try {
-      await client.query('begin')
-      const result = await work(sqlOver((query) => client.query(query)))
+      await client.query(begin)
+      const result = await work(over((query) => client.query(query)))
       await client.query('commit')
       return result
     } catch (error) {

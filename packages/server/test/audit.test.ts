@@ -1,5 +1,10 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { pathOf } from '@lethe/contract/dashboard-client.ts'
-import { exportDeletions, requestDeletions } from '@lethe/contract/dashboard-deletions.ts'
+import {
+  exportDeletions,
+  getReceipt,
+  requestDeletions,
+} from '@lethe/contract/dashboard-deletions.ts'
 import {
   inviteMember,
   makeResetLink,
@@ -10,16 +15,23 @@ import {
 } from '@lethe/contract/dashboard-members.ts'
 import { listPersonActivity, updatePerson } from '@lethe/contract/dashboard-persons.ts'
 import {
+  addIdentityKey,
   createKey,
   createProject,
   makeIdentifySecret,
   removeIdentifySecret,
+  removeIdentityKey,
   revokeKey,
   rotateKey,
   updateKey,
   updateProject,
 } from '@lethe/contract/dashboard-projects.ts'
-import { type AuditAction, listAuditEntries } from '@lethe/contract/dashboard-system.ts'
+import { getSessionEvents } from '@lethe/contract/dashboard-sessions.ts'
+import {
+  type AuditAction,
+  exportAuditEntries,
+  listAuditEntries,
+} from '@lethe/contract/dashboard-system.ts'
 import {
   createWebhook,
   removeWebhook,
@@ -29,14 +41,22 @@ import {
   updateWebhook,
 } from '@lethe/contract/dashboard-webhooks.ts'
 import { describe, expect } from 'vitest'
-import { eraseAll, erasureOptions, type SignedInVisitor, test } from './dashboard-fixtures.ts'
+import { keepAudit } from '../src/members/audit-upkeep.ts'
+import {
+  eraseAll,
+  erasureOptions,
+  refusalOf,
+  type SignedInVisitor,
+  test,
+} from './dashboard-fixtures.ts'
+import { shiftClock } from './recordings-fixtures.ts'
 
 async function entriesOf(owner: SignedInVisitor, query: object = {}) {
   return (await owner.call(listAuditEntries, { query: { limit: 100, ...query } })).body.entries
 }
 
 describe('the audit log', () => {
-  test('has an entry for whatever members do, with who, when and to what', async ({
+  test('has an entry for everything members do: who did what to whom, and when', async ({
     dashboard,
   }) => {
     const owner = await dashboard.member('owner')
@@ -56,6 +76,18 @@ describe('the audit log', () => {
     await act('project.changed', owner.call(updateProject, { params, body: { masking: 'open' } }))
     await act('project.identify_secret_made', owner.call(makeIdentifySecret, { params, body: {} }))
     await act('project.identify_secret_removed', owner.call(removeIdentifySecret, { params }))
+    const publicKey = String(
+      generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }),
+    )
+    const added = await act(
+      'project.identity_key_added',
+      owner.call(addIdentityKey, { params, body: { publicKey } }),
+    )
+    const identityKey = { ...params, keyId: added.body.keys[0]?.id as string }
+    await act(
+      'project.identity_key_removed',
+      owner.call(removeIdentityKey, { params: identityKey }),
+    )
 
     const key = await act(
       'key.created',
@@ -138,7 +170,7 @@ describe('the audit log', () => {
     const text = JSON.stringify(entries)
     expect(text).not.toMatch(/"plan"|"pro"|secret-path|whsec_|sk_|"ada"/)
     expect(entries.find((one) => one.action === 'member.removed')?.subject?.id).toBe(memberId)
-    // Whoever reads it sees which key and which member it was, also when they are gone.
+    // The entry names the key and the member, also when they are gone.
     for (const entry of entries) {
       if (entry.action.startsWith('key.')) expect(entry.details).toMatchObject({ name: 'shop' })
       if (/^member\.(?:changed|removed|reset_link_made)$/.test(entry.action)) {
@@ -232,6 +264,125 @@ describe('the audit log', () => {
       await owner.call(listPersonActivity, { params: { ...params, personId: ids[1]! } })
     ).body
     expect(activity[0]?.kind).toBe('properties_edited')
+  })
+
+  test('has who watched a recording and who downloaded a receipt, members and keys', async ({
+    dashboard,
+    recordings,
+    db,
+  }) => {
+    const owner = await dashboard.member('owner')
+    const viewer = await dashboard.member('viewer')
+    const params = { projectId: dashboard.projectId }
+    const { sessionId } = await dashboard.record('ada')
+    const anonymous = await dashboard.record()
+    const personId = await dashboard.personId('ada')
+    const watch = (id: string) =>
+      viewer.fetch(
+        pathOf(getSessionEvents, { params: { ...params, sessionId: id }, query: { tab: 'tab1' } }),
+      )
+    for (const id of [sessionId, sessionId, anonymous.sessionId, 'x']) await watch(id)
+    const byKey = await dashboard.send(`/v1/sessions/${sessionId}/events`)
+    expect(byKey.status).toBe(200)
+    await dashboard.send('/v1/sessions/x/events')
+    const watched = await entriesOf(owner, { ...params, action: 'session.watched' })
+    const subject = { kind: 'session', id: sessionId }
+    expect(watched).toMatchObject([
+      { member: null, key: { name: 'secret' }, personId, subject, addressRange: '127.0.0.0/24' },
+      { member: { id: viewer.memberId }, personId: null, subject: { id: anonymous.sessionId } },
+      // The pages that follow are the same watching.
+      { member: { id: viewer.memberId }, key: null, personId, subject },
+    ])
+
+    const { json } = await dashboard.send('/v1/persons/ada', { method: 'DELETE' })
+    const jobId = json.job.id
+    const asked = { kind: 'deletion_job', id: jobId }
+    const requested = await entriesOf(owner, { ...params, action: 'person.deletion_requested' })
+    expect(requested).toMatchObject([
+      { member: null, key: { name: 'secret' }, personId, subject: asked },
+    ])
+    expect(await entriesOf(owner, { ...params, personId })).toHaveLength(3)
+    await eraseAll(await erasureOptions(recordings))
+    // Nothing leads to the person any more, nor to what was recorded of them.
+    expect(await entriesOf(owner, { ...params, personId })).toEqual([])
+    const [row] = await db.sql<{ text: string }>`
+      select string_agg(a::text, ' ') as text from audit_log a
+      where project_id = ${dashboard.project.id}`
+    for (const gone of [personId, sessionId]) expect(row?.text).not.toContain(gone)
+    expect(row?.text).toContain(anonymous.sessionId)
+
+    await viewer.call(getReceipt, { params: { ...params, jobId } })
+    expect((await dashboard.send(`/v1/deletion-jobs/${jobId}/receipt`)).status).toBe(200)
+    await dashboard.send(`/v1/deletion-jobs/${params.projectId}/receipt`)
+    const downloaded = await entriesOf(owner, { ...params, action: 'receipt.downloaded' })
+    expect(downloaded).toMatchObject([
+      { member: null, key: { name: 'secret' }, personId: null, subject: asked },
+      { member: { id: viewer.memberId }, key: null, personId: null, subject: asked },
+    ])
+  })
+
+  test('is filtered by person and time, and exported as CSV', async ({ dashboard }) => {
+    const owner = await dashboard.member('owner')
+    const params = { projectId: dashboard.projectId }
+    for (const externalId of ['ada', 'bob']) {
+      await dashboard.send('/v1/persons', { method: 'POST', body: { externalId } })
+      const personId = await dashboard.personId(externalId)
+      const body = { properties: { plan: 'pro' } }
+      await owner.call(updatePerson, { params: { ...params, personId }, body })
+    }
+    const personId = await dashboard.personId('bob')
+    const [entry, ...others] = await entriesOf(owner, { ...params, personId })
+    expect(others).toEqual([])
+    expect(entry).toMatchObject({ action: 'person.edited', personId, subject: { id: personId } })
+    const at = (entry as { at: string }).at
+    const later = new Date(Date.parse(at) + 1).toISOString()
+    expect(await entriesOf(owner, { ...params, personId, from: at, to: later })).toEqual([entry])
+    expect(await entriesOf(owner, { ...params, personId, to: at })).toEqual([])
+    expect(await entriesOf(owner, { ...params, personId, from: later })).toEqual([])
+    expect(await entriesOf(owner, { personId: 'x' })).toEqual([])
+    const refused = owner.call(listAuditEntries, { query: { limit: 1, from: 'yesterday' } })
+    expect(await refusalOf(refused)).toMatchObject({ status: 400 })
+
+    const path = pathOf(exportAuditEntries, { query: { ...params, action: 'person.edited' } })
+    const answer = await owner.fetch(path)
+    expect(answer.headers.get('content-type')).toMatch(/^text\/csv/)
+    const [head = '', ...lines] = (await answer.text()).trimEnd().split('\r\n')
+    expect(head).toBe(
+      '"id","at","action","member_id","member_name","key_id","key_name","address_range","project_id","person_id","subject_kind","subject_id","details"',
+    )
+    expect(lines).toHaveLength(2)
+    expect(lines[0]).toContain(`"${owner.memberId}","The owner","","","127.0.0.0/24"`)
+    expect((await entriesOf(owner))[0]?.action).toBe('audit.exported')
+  })
+
+  test('keeps entries for the configured time, and names former members nowhere else', async ({
+    dashboard,
+    db,
+    address,
+  }) => {
+    const owner = await dashboard.member('owner')
+    const params = { projectId: dashboard.projectId }
+    const { sessionId } = await dashboard.record('ada')
+    const personId = await dashboard.personId('ada')
+    await dashboard.send(`/v1/sessions/${sessionId}/events`)
+    const query = { ...params, action: 'session.watched' as const }
+    await keepAudit(db.sql, 10)
+    expect(await entriesOf(owner, query)).toMatchObject([{ personId, subject: { id: sessionId } }])
+
+    // As by a retention, and by a backup that was brought back.
+    await db.sql`delete from chunks where project_id = ${dashboard.project.id}`
+    await db.sql`delete from sessions where id = ${sessionId}`
+    await keepAudit(db.sql, 10)
+    expect(await entriesOf(owner, query)).toMatchObject([{ subject: { id: null } }])
+
+    await shiftClock(address, 9 * 86_400)
+    await keepAudit(db.sql, 10)
+    const count = async () => (await db.sql`select from audit_log`).length
+    expect(await count()).toBeGreaterThan(0)
+    await shiftClock(address, 11 * 86_400)
+    await keepAudit(db.sql, 10)
+    expect(await count()).toBe(0)
+    await shiftClock(address, 0)
   })
 
   test('cannot be changed by anything that a member can call', async ({ dashboard }) => {

@@ -34,7 +34,7 @@ describe('401 unauthorized', () => {
     }
   })
 
-  test('for every header that is no working secret key', async ({ service, project }) => {
+  test('for every header that is not a valid secret key', async ({ service, project }) => {
     const key = project.secretKey
     for (const authorization of [
       '',
@@ -63,7 +63,7 @@ describe('401 unauthorized', () => {
     }
   })
 
-  test('bearer is a word of any case', async ({ service, project }) => {
+  test('the case of "Bearer" does not matter', async ({ service, project }) => {
     for (const word of ['bearer', 'BEARER']) {
       const headers = { authorization: `${word} ${project.secretKey}` }
       expect((await service.send('/v1/persons', { key: null, headers })).status).toBe(200)

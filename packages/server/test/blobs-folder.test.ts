@@ -113,7 +113,7 @@ describe('symbolic links', () => {
     expect(await faultOf(blobs.open(prefix))).toBe('symbolic_link')
   })
 
-  test('among the blobs are never read, keep the prefix from being empty, and are unlinked', async () => {
+  test('among the blobs are never read, keep the prefix from being empty, and stop its deletion when the rest is gone', async () => {
     const session = await newSession()
     await symlink(join(outside, 'session', 'precious'), join(root, session, 'chunk'))
     await symlink(outside, join(root, session, 'folder'))
@@ -122,8 +122,24 @@ describe('symbolic links', () => {
     expect(await blobs.isEmpty(session)).toBe(false)
     await blobs.put(`${session}chunk`, Buffer.from('new'))
     expect(await readFile(join(outside, 'session', 'precious'), 'utf8')).toBe('precious')
-    expect(await blobs.deletePrefix(session)).toEqual({ blobs: 1, bytes: 3 })
+    expect(await faultOf(blobs.count(session))).toBe('symbolic_link')
+    expect(await faultOf(blobs.deletePrefix(session))).toBe('symbolic_link')
+    expect(await readdir(join(root, session))).toEqual(['folder'])
     expect(await readdir(join(outside, 'session'))).toEqual(['precious'])
+  })
+
+  test('in the place of the ledger are named, with what to do', async () => {
+    await mkdir(join(outside, '000000000'))
+    await symlink(outside, join(root, 'ledger'))
+    for (const work of [
+      () => Array.fromAsync(blobs.list('ledger/000000000/')),
+      () => blobs.get('ledger/000000000/x.jws'),
+      () => blobs.open('ledger/000000000/'),
+    ]) {
+      await expect(work()).rejects.toThrow(
+        'at or below "ledger", and symbolic links are not followed',
+      )
+    }
   })
 
   test('may stand for the whole folder, so that it can lie on another disk', async () => {
@@ -158,7 +174,7 @@ describe('the folder', () => {
     expect(await faultOf(blobs.open(browserPrefix(1, 'browser')))).toBe('failed')
   })
 
-  test('may be opened by two processes that start at once', async () => {
+  test('can be opened by two processes that start at the same time', async () => {
     const both = [openFolder(join(place, 'a/b/c')), openFolder(join(place, 'a/b/c'))]
     for (const store of await Promise.all(both)) expect(await store.check()).toEqual([])
   })
@@ -218,7 +234,7 @@ describe.runIf(strace.runs)('across a power cut', () => {
     }
   })
 
-  test('so it is when another process made the directories and fell before it synced them', async () => {
+  test('the same if another process made the directories and crashed before it synced them', async () => {
     await mkdir(join(root, session), { recursive: true })
     const calls = await callsOf(`await blobs.open('${session}')`)
     for (const parent of ['', '/blobs', '/blobs/1', '/blobs/1/browser']) {
@@ -234,7 +250,7 @@ describe.runIf(strace.runs)('across a power cut', () => {
     positionOf(calls, /^fsync\(\d+<\/blobs\/1\/browser\/session>/, named)
   })
 
-  test('what was deleted does not come back, nor what an earlier process deleted and fell', async () => {
+  test('what was deleted does not come back, even if the process crashed after it', async () => {
     await blobs.open(session)
     await blobs.put(`${session}chunk`, Buffer.from('bytes'))
     const calls = await callsOf(`await blobs.deletePrefix('blobs/1/browser/')`)
@@ -245,7 +261,7 @@ describe.runIf(strace.runs)('across a power cut', () => {
     positionOf(again, /^fsync\(\d+<\/blobs\/1>/)
   })
 
-  test('nor does a blob that was deleted by its key', async () => {
+  test('a blob that was deleted by its key does not come back', async () => {
     await blobs.open(session)
     await blobs.put(`${session}chunk`, Buffer.from('bytes'))
     const calls = await callsOf(`await blobs.delete(['${session}chunk'])`)

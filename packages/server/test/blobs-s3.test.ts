@@ -169,7 +169,7 @@ function refusals(server: () => S3Server) {
     expect(await blobs.isEmpty(browser)).toBe(false)
   })
 
-  test('a bucket whose object lock keeps blobs is found out by the check', async () => {
+  test('the check detects a bucket whose object lock keeps blobs', async () => {
     const bucket = await newBucket(server(), { versioned: true, locked: true })
     const blobs = await openBucket({ url: bucket.url, endpoint: server().endpoint })
     await fill(blobs, ['locked'])
@@ -267,7 +267,7 @@ function misfortunes(server: () => S3Server) {
       expect(await faultOf(blobs.deletePrefix(browser))).toBe('delete_refused')
     })
 
-    test('a server that says it deleted and did not is found out', async () => {
+    test('a server that claims to have deleted and did not is detected', async () => {
       await fill()
       const lie = { status: 200, body: '<DeleteResult></DeleteResult>' }
       proxy.fate = (passing) => (isBulkDelete(passing) ? lie : undefined)
@@ -374,7 +374,7 @@ function misfortunes(server: () => S3Server) {
   })
 
   describe('a connection that breaks', () => {
-    test('before the answer to a put: it is sent again, and lies there once and whole', async () => {
+    test('before the response to a put: it is sent again, and stored once and whole', async () => {
       let lost = 1
       proxy.fate = ({ method }) => (method === 'PUT' && lost-- > 0 ? 'answer_lost' : undefined)
       const bytes = randomBytes(10_000)
@@ -382,7 +382,7 @@ function misfortunes(server: () => S3Server) {
       expect(Buffer.compare(await blobs.get(key), bytes)).toBe(0)
     })
 
-    test('before the answer to a deletion: it is asked again', async () => {
+    test('before the response to a deletion: the request is sent again', async () => {
       await fill()
       let lost = 1
       proxy.fate = (passing) => (isBulkDelete(passing) && lost-- > 0 ? 'answer_lost' : undefined)
@@ -400,7 +400,7 @@ function misfortunes(server: () => S3Server) {
       expect(await faultOf(blobs.isEmpty(browser))).toBe('unreachable')
     })
 
-    test('in the middle of a blob: half of it is never answered', async () => {
+    test('in the middle of a blob: half a blob is never returned', async () => {
       await renew({ requestSeconds: 2 })
       await blobs.put(key, randomBytes(100_000))
       proxy.fate = ({ method }) => (method === 'GET' ? 'answer_stops' : undefined)

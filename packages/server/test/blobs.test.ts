@@ -12,7 +12,7 @@ import {
   runsHere,
   type S3Server,
   type S3ServerName,
-  startS3Server,
+  s3Server,
 } from './s3-servers/start.ts'
 
 const isCI = process.env.CI === 'true'
@@ -27,7 +27,7 @@ describe('tests that need a Debian package', () => {
     expect(runsHere('This', [], true)).toEqual({ runs: true })
   })
 
-  test('are skipped aloud where it is missing, and fail in CI', () => {
+  test('are skipped and listed if it is missing, and fail in CI', () => {
     const said = vi.spyOn(console, 'warn').mockImplementation(() => {})
     const words = 'This needs the Debian packages radosgw'
     expect(runsHere('This', ['radosgw'], false)).toEqual({
@@ -71,11 +71,10 @@ function bucketPromises(name: S3ServerName, manyBlobs: number) {
     let server: S3Server
     let url: string
     beforeAll(async () => {
-      server = await startS3Server(name)
+      server = await s3Server(name)
       useCredentials(server)
       url = (await newBucket(server, { versioned })).url
     })
-    afterAll(() => server?.stop())
     promises({
       open: () => openBlobs({ folder: '/nowhere', url, endpoint: server.endpoint }),
       manyBlobs,
@@ -140,7 +139,7 @@ function promises({ open, manyBlobs, severalParts }: Store) {
     expect(await keysUnder(session)).toEqual([`${session}one`])
   })
 
-  test('a blob that is not there is told apart from a store that fails', async () => {
+  test('a missing blob is told apart from a failing store', async () => {
     const session = await newSession()
     await expect(blobs.get(`${session}none`)).rejects.toThrow(BlobMissing)
     await expect(blobs.get(`${newBrowser()}none/none`)).rejects.toThrow(BlobMissing)

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import { open } from '../src/blobs/sealing.ts'
 import { destroyBrowserKeys, readBrowserKey } from '../src/recordings/browser-keys.ts'
-import { readChunkBody } from '../src/recordings/chunk-body.ts'
+import { ChunkDamaged, expandChunk, readChunkBody } from '../src/recordings/chunk-body.ts'
 import { newProject } from './fixtures.ts'
 import {
   blobKeys,
@@ -103,11 +103,46 @@ describe('a chunk', () => {
       {
         tab: 't',
         chunks: 3,
+        missingChunks: 0,
         bytes: json.session.bytes,
         firstChunkAt: expect.any(String),
         lastChunkAt: json.session.lastChunkAt,
       },
     ])
+  })
+
+  test('tell when their events were, which counts and not when they arrived', async ({
+    ingesting,
+  }) => {
+    const { browserId: browser, sessionId: session } = await ingesting.start()
+    const place = { browser, session, tab: 't' }
+    const read = async () => (await ingesting.send(`/v1/sessions/${session}`)).json.session
+    expect(await read()).toMatchObject({ firstEventAt: null, lastEventAt: null, errors: 0 })
+    const hour = 3_600_000
+    for (const query of [
+      { ...place, number: 1, from: hour, to: hour + 60_000, errors: 2, rageClicks: 1 },
+      { ...place, number: 0, from: -5_000, to: 30_000, errors: 1, failedRequests: 3 },
+      { ...place, number: 2, from: hour, to: hour, deadClicks: 1 },
+    ]) {
+      expect((await ingesting.ingest('chunks', events(2), { query })).status).toBe(200)
+    }
+    const told = await read()
+    expect(told).toMatchObject({ errors: 3, failedRequests: 3, rageClicks: 1, deadClicks: 1 })
+    const sinceStart = (at: string) => Date.parse(at) - Date.parse(told.startedAt)
+    expect([told.firstEventAt, told.lastEventAt].map(sinceStart)).toEqual([-5_000, hour + 60_000])
+    for (const wrong of [{ from: 1.5 }, { to: 'late' }, { errors: 'many' }]) {
+      const query = { ...place, number: 9, ...wrong }
+      expect((await ingesting.ingest('chunks', events(1), { query })).status).toBe(400)
+    }
+  })
+
+  test('begin a session: without one it is in no list', async ({ ingesting }) => {
+    const { json: started } = await ingesting.ingest('start', { pending: true })
+    await ingesting.identify(started.browserId, 'ada')
+    const list = async () => (await ingesting.send('/v1/persons/ada/sessions')).json.sessions
+    expect(await list()).toEqual([])
+    await ingesting.chunk(started)
+    expect(await list()).toMatchObject([{ id: started.sessionId, chunks: 1 }])
   })
 
   test('of a place that no number or tab can have is refused', async ({ ingesting }) => {
@@ -197,9 +232,9 @@ describe('the form of a chunk', () => {
   ]
   for (const [name, body] of right) {
     test(`may be ${name}`, async () => {
-      const packed = await readChunkBody(Buffer.from(body))
       const expected = Buffer.from(body)
-      expect(gunzipSync(packed)).toEqual(expected[0] === 0x1f ? gunzipSync(expected) : expected)
+      const read = await expanded(await readChunkBody(expected))
+      expect(read).toEqual(expected[0] === 0x1f ? gunzipSync(expected) : expected)
     })
   }
 
@@ -223,28 +258,35 @@ describe('the form of a chunk', () => {
     ['an empty gzip', gzipSync('')],
   ]
   for (const [name, body] of wrong) {
-    test(`may not be ${name}, plain or compressed`, async () => {
-      await expect(readChunkBody(Buffer.from(body))).rejects.toMatchObject({
-        code: 'invalid_request',
-      })
-      await expect(readChunkBody(gzipSync(body))).rejects.toMatchObject({ code: 'invalid_request' })
+    test(`may not be ${name}: refused if it comes plain, damaged if it came compressed`, async () => {
+      const plain = Buffer.from(body)
+      if (plain[0] !== 0x1f) {
+        await expect(readChunkBody(plain)).rejects.toMatchObject({ code: 'invalid_request' })
+      }
+      await expect(expanded(gzipSync(body))).rejects.toThrow(ChunkDamaged)
     })
   }
 
-  const broken: [string, Buffer][] = [
-    ['cut short', gzipSync('{}').subarray(0, -4)],
+  for (const [name, body] of [
     ['cut to its magic', gzipSync('{}').subarray(0, 2)],
+    ['of no content', gzipSync('{}').subarray(0, 10)],
+    ['of another method', Buffer.from(gzipSync('{}')).fill(7, 2, 3)],
+  ] as const) {
+    test(`may not be a gzip ${name}`, async () => {
+      await expect(readChunkBody(body)).rejects.toMatchObject({ code: 'invalid_request' })
+    })
+  }
+
+  for (const [name, body] of [
+    ['cut short', gzipSync('{}').subarray(0, -4)],
     ['changed', Buffer.from(gzipSync(plainEvents(100))).fill(0, 30, 40)],
     [
       'of a wrong checksum',
-      gzipSync('{}').fill(0, gzipSync('{}').length - 8, gzipSync('{}').length - 4),
+      Buffer.concat([gzipSync('{}').subarray(0, -8), gzipSync('[]').subarray(-8)]),
     ],
-    ['followed by something', Buffer.concat([gzipSync('{}'), Buffer.from('{"hidden":1}')])],
-    ['followed by zeros', Buffer.concat([gzipSync('{}'), Buffer.alloc(10)])],
-  ]
-  for (const [name, body] of broken) {
-    test(`may not be a gzip ${name}`, async () => {
-      await expect(readChunkBody(body)).rejects.toMatchObject({ code: 'invalid_request' })
+  ] as const) {
+    test(`is damaged as a gzip ${name}`, async () => {
+      await expect(expanded(body)).rejects.toThrow(ChunkDamaged)
     })
   }
 
@@ -257,21 +299,20 @@ describe('the form of a chunk', () => {
       fc.asyncProperty(lines, fc.integer({ min: 65_480, max: 65_540 }), async (some, pad) => {
         // Pushes some character across the border between two parts.
         const text = `${JSON.stringify({ pad: 'x'.repeat(pad) })}\n${some.join('\n')}`
-        expect(gunzipSync(await readChunkBody(Buffer.from(text))).toString()).toBe(text)
-        const packed = gzipSync(text)
-        expect(await readChunkBody(packed)).toBe(packed)
+        expect((await expanded(await readChunkBody(Buffer.from(text)))).toString()).toBe(text)
       }),
       { numRuns: 100 },
     )
   })
 
-  test('is found wrong wherever one byte is', async () => {
+  test('is refused wherever one byte is wrong', async () => {
     const text = Buffer.from(`{"a":"${'é'.repeat(40_000)}"}\n{"b":"${'€'.repeat(20_000)}"}`)
     await fc.assert(
       fc.asyncProperty(fc.nat(text.length - 1), async (at) => {
         const changed = Buffer.from(text)
         changed[at] = 0xff
         await expect(readChunkBody(changed)).rejects.toMatchObject({ code: 'invalid_request' })
+        await expect(expanded(gzipSync(changed))).rejects.toThrow(ChunkDamaged)
       }),
       { numRuns: 50 },
     )
@@ -293,7 +334,7 @@ describe('a bomb', () => {
     return Buffer.concat(parts)
   }
 
-  test('is refused before it is expanded: by what comes out, and by its ratio', async ({
+  test('is refused for the size it says, and costs nobody memory', async ({
     ingesting,
     recordings,
   }) => {
@@ -333,9 +374,27 @@ describe('a bomb', () => {
     const packed = gzipSync(most)
     expect(packed.length).toBeLessThan(1_048_576)
     expect(await readChunkBody(packed)).toBe(packed)
+    expect((await expanded(packed)).length).toBe(most.length)
     await expect(readChunkBody(gzipSync(`${most}\n`))).rejects.toMatchObject({
       code: 'payload_too_large',
     })
+  })
+
+  test('that lies about its size is taken, and its reader gets what came before and a gap', async ({
+    ingesting,
+  }) => {
+    const started = await ingesting.start()
+    const liar = Buffer.concat([await bomb(100), gzipSync('{}')])
+    expect((await ingesting.chunk({ ...started, number: 0 }, events(2))).status).toBe(200)
+    expect((await ingesting.chunk({ ...started, number: 1 }, liar)).status).toBe(200)
+    expect((await ingesting.chunk({ ...started, number: 2 }, plainEvents(1, 7))).status).toBe(200)
+    const { text } = await ingesting.send(`/v1/sessions/${started.sessionId}/events`)
+    expect(text.length).toBeLessThan(9_000_000)
+    const whole = text.split('\n').filter((line) => line.length < 1_000)
+    const gap = whole.findIndex((line) => line.includes('lethe.gap'))
+    expect(whole.slice(0, 2).join('\n')).toBe(plainEvents(2).trimEnd())
+    expect(JSON.parse(whole[gap]!)).toMatchObject({ type: 5, timestamp: expect.any(Number) })
+    expect(whole.slice(gap + 1).join('\n')).toBe(plainEvents(1, 7))
   })
 
   test('of brotli or deflate is no gzip, and so no chunk', async () => {
@@ -361,8 +420,12 @@ test('others have their turn while a chunk of many short lines is checked', asyn
   const lines = '{}\n'.repeat(340_000)
   expect(await turnsDuring(readChunkBody(Buffer.from(lines)))).toBeGreaterThan(10)
   const packed = gzipSync(`${honestLines(1_000_000)}\n${lines}`)
-  expect(await turnsDuring(readChunkBody(packed))).toBeGreaterThan(20)
+  expect(await turnsDuring(expanded(packed))).toBeGreaterThan(10)
 })
+
+async function expanded(packed: Buffer): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(expandChunk(packed)))
+}
 
 /** Lines of so many bytes in all that compress as recorded pages do. */
 function honestLines(bytes: number): string {

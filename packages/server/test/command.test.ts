@@ -1,132 +1,100 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { request } from 'node:http'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { connectOne } from '../src/sql.ts'
 import { sendRaw } from './fixtures.ts'
+import {
+  type Environment,
+  eventually,
+  type LetheProcess,
+  newEnvironment,
+  runLethe,
+  startLethe,
+  urlOf,
+} from './lethe-process.ts'
 
-const lethe = join(import.meta.dirname, '../bin/lethe.ts')
-
-let folder: string
-let started: ChildProcess[]
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'lethe-command-'))
-  started = []
-})
-afterEach(async () => {
-  for (const child of started) {
-    if (child.exitCode !== null || child.signalCode !== null) continue
-    child.kill('SIGTERM')
-    await new Promise((resolve) => child.on('exit', resolve))
-  }
-  rmSync(folder, { recursive: true, force: true })
-})
-
-const environment = (settings: Record<string, string>) => ({
-  PATH: process.env.PATH,
-  HOME: process.env.HOME,
-  DATA_DIR: join(folder, 'data'),
-  PORT: '0',
-  ...settings,
+let env: Awaited<ReturnType<typeof newEnvironment>>
+beforeEach(async () => {
+  env = await newEnvironment(undefined, { MASTER_KEY: '' })
 })
 
 /** Runs the command to its end. */
-function run(words: string[], settings: Record<string, string> = {}) {
-  return new Promise<{ code: number; out: string; err: string }>((resolve) => {
-    execFile(
-      process.execPath,
-      [lethe, ...words],
-      { env: environment(settings) },
-      (error, out, err) => {
-        resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
-      },
-    )
-  })
-}
+const run = (words: string[], settings: Environment = {}) =>
+  runLethe(words, { ...env, ...settings })
 
 /** Starts the service and waits until it has greeted. */
-async function serve(settings: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [lethe, 'serve'], { env: environment(settings) })
-  started.push(child)
-  let out = ''
-  let err = ''
-  child.stdout.on('data', (chunk) => {
-    out += chunk
-  })
-  child.stderr.on('data', (chunk) => {
-    err += chunk
-  })
-  const ended = new Promise<number | null>((resolve) => child.on('exit', resolve))
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout.on('data', () => {
-      const found = /listens on (http:\S+)[\s\S]*API page/.exec(out)
-      if (found) resolve(found[1] as string)
-    })
-    void ended.then((code) => reject(new Error(`serve ended with ${code}: ${err}`)))
-  })
-  return { child, url, ended, out: () => out, err: () => err }
+const serve = (settings: Environment = {}) =>
+  startLethe(['serve'], { ...env, ...settings }, /listens on (http:\S+)[\s\S]*API page.*\n/)
+
+const isDatabaseRunning = () => existsSync(join(env.DATA_DIR, 'postgres/postmaster.pid'))
+
+/** The secret key in a greeting, which is complete when its line ends. */
+async function keyIn({ output }: LetheProcess): Promise<string> {
+  return eventually(async () => /secret key +(sk_\w+) /.exec(output())?.[1])
 }
 
 describe('lethe serve on the embedded database', () => {
   test('greets with a first project whose keys work, once', async () => {
+    rmSync(env.DATA_DIR, { recursive: true })
     const first = await serve()
-    await expect.poll(() => first.out()).toMatch(/Try it:[\s\S]*curl/)
-    const [key = ''] = /sk_\w+/.exec(first.out()) ?? []
-    const answer = await sendRaw(first.url, '/v1/persons', key, {
+    const key = await keyIn(first)
+    const answer = await sendRaw(first.found, '/v1/persons', key, {
       method: 'POST',
       body: { externalId: 'ada' },
     })
     expect(answer.status).toBe(201)
-    first.child.kill('SIGINT')
-    expect(await first.ended).toBe(0)
+    await expect.poll(first.output).toMatch(/Try it:[\s\S]*curl/)
+    expect(await first.stop('SIGINT')).toBe(0)
 
     const second = await serve()
-    expect((await sendRaw(second.url, '/v1/persons/ada', key, {})).status).toBe(200)
-    expect(second.out()).not.toMatch(/sk_|pk_/)
-    expect(first.err() + second.err()).toBe('')
+    expect((await sendRaw(second.found, '/v1/persons/ada', key, {})).status).toBe(200)
+    expect(await second.stop()).toBe(0)
+    expect(second.output()).not.toMatch(/sk_|pk_/)
+    expect(first.complaints() + second.complaints()).toBe('')
   })
 
   test('SIGTERM lets a request in flight finish, then stops the database', async () => {
-    const { child, url, ended, out } = await serve()
-    await expect.poll(out).toMatch(/sk_\w+/)
-    const [key = ''] = /sk_\w+/.exec(out()) ?? []
-    const { request } = await import('node:http')
+    const service = await serve()
+    const key = await keyIn(service)
+    const ended = once(service.child, 'exit')
     const answered = new Promise<number | undefined>((resolve, reject) => {
-      const outgoing = request(`${url}/v1/persons`, {
+      const outgoing = request(`${service.found}/v1/persons`, {
         method: 'POST',
         headers: {
           authorization: `Bearer ${key}`,
           'content-type': 'application/json',
           'content-length': 20,
+          // Told when the service has the request: before that it is none in flight.
+          expect: '100-continue',
         },
       })
       outgoing.on('response', (response) => resolve(response.statusCode))
       outgoing.on('error', reject)
-      outgoing.write('{"externalId"', () => {
-        child.kill('SIGTERM')
-        setTimeout(() => outgoing.end(':"ada"}'.padEnd(7)), 500)
+      outgoing.on('continue', async () => {
+        outgoing.write('{"externalId"')
+        service.child.kill('SIGTERM')
+        await eventually(async () => service.output().includes('service.stopping'))
+        outgoing.end(':"ada"}')
       })
     })
     expect(await answered).toBe(201)
-    expect(await ended).toBe(0)
-    expect(existsSync(join(folder, 'data/postgres/postmaster.pid'))).toBe(false)
+    expect(await ended).toEqual([0, null])
+    expect(isDatabaseRunning()).toBe(false)
   })
 
-  test('SIGTERM ends it at once, also when it has read a large body on a thread of its own', async () => {
-    const { child, url, ended, out } = await serve()
-    await expect.poll(out).toMatch(/sk_\w+/)
-    const [key = ''] = /sk_\w+/.exec(out()) ?? []
-    const answer = await sendRaw(url, '/v1/persons', key, {
+  test('SIGTERM ends it at once, also when it has read a large body', async () => {
+    const service = await serve()
+    const key = await keyIn(service)
+    const answer = await sendRaw(service.found, '/v1/persons', key, {
       method: 'POST',
       body: { externalId: 'ada', properties: { long: 'x'.repeat(100_000) } },
     })
     expect(answer.status).toBe(201)
-    child.kill('SIGTERM')
     // 1 would say that it was cut off, after all the time that requests in flight may take.
-    expect(await ended).toBe(0)
+    expect(await service.stop()).toBe(0)
   })
 
   test('a second service on the same folder is refused in one line', async () => {
@@ -138,27 +106,28 @@ describe('lethe serve on the embedded database', () => {
     ])
   })
 
-  test('a port that is taken is a line, and the database is not left running', async () => {
+  test('a port in use gives one line, and the database is not left running', async () => {
     const server = createServer()
     const port = await new Promise<number>((resolve) =>
       server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port)),
     )
     const { code, err } = await run(['serve'], { PORT: String(port) })
     server.close()
-    expect([code, err]).toEqual([1, expect.stringMatching(/^lethe: The port is taken.*\n$/)])
-    expect(existsSync(join(folder, 'data/postgres/postmaster.pid'))).toBe(false)
+    expect([code, err]).toEqual([
+      1,
+      expect.stringMatching(/^lethe: Another program uses the port.*\n$/),
+    ])
+    expect(isDatabaseRunning()).toBe(false)
   })
 
   test('says in a line which master key is missing, when its file was lost', async () => {
-    const first = await serve()
-    first.child.kill('SIGTERM')
-    await first.ended
-    const file = join(folder, 'data/keys/master-key')
+    await (await serve()).stop()
+    const file = join(env.DATA_DIR, 'keys/master-key')
     const [id] = readFileSync(file, 'utf8').split(':')
     rmSync(file)
     const { code, err } = await run(['serve'])
     expect(code).toBe(1)
-    expect(err).toMatch(new RegExp(`^lethe: There is no master key of the id ${id}\\..+\\n$`))
+    expect(err).toMatch(new RegExp(`^lethe: There is no master key with the id ${id}\\..+\\n$`))
   })
 })
 
@@ -171,9 +140,9 @@ describe('projects and keys', () => {
       secretKey: expect.stringMatching(/^sk_\w{49}$/),
       publicKey: expect.stringMatching(/^pk_\w{49}$/),
     })
-    expect(existsSync(join(folder, 'data/postgres/postmaster.pid'))).toBe(false)
+    expect(isDatabaseRunning()).toBe(false)
 
-    const { url } = await serve()
+    const { found: url } = await serve()
     const during = JSON.parse((await run(['projects', 'create', 'During', '--json'])).out)
     for (const { secretKey } of [JSON.parse(made.out), during]) {
       expect((await sendRaw(url, '/v1/persons', secretKey, {})).status).toBe(200)
@@ -183,7 +152,7 @@ describe('projects and keys', () => {
   })
 
   test('a key is made, listed without its text, revoked at once or after an overlap', async () => {
-    const { url } = await serve()
+    const { found: url } = await serve()
     const create = (kind: string) =>
       run(['keys', 'create', '--project', '1', '--kind', kind, '--name', 'a key', '--json'])
     const { key, text } = JSON.parse((await create('secret')).out)
@@ -201,8 +170,8 @@ describe('projects and keys', () => {
     expect(await status(second.text)).toBe(200)
   })
 
-  test('a public key is held to origins, shows them, and is set free again', async () => {
-    const { url } = await serve()
+  test('a public key is limited to origins, shows them, and is unlimited again', async () => {
+    const { found: url } = await serve()
     const made = await run([
       'keys',
       'create',
@@ -282,23 +251,22 @@ describe('projects and keys', () => {
 })
 
 describe('an outside database', () => {
-  const url = (database: string) => {
-    const { host, port, user } = inject('postgres')
-    return `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
-  }
+  const url = (database: string) => urlOf({ ...inject('postgres'), database })
 
-  test('is migrated and served; the embedded one stays away, and no project is made', async () => {
+  test('is migrated and served; the embedded one is not started, and no project is created', async () => {
+    rmSync(env.DATA_DIR, { recursive: true })
     const { client, end } = await connectOne({ ...inject('postgres'), database: 'postgres' })
     const name = `lethe_outside_${process.pid}`
     await client.query(`create database ${name} template template0 encoding 'UTF8'`)
+    onTestFinished(async () => {
+      await client.query(`drop database ${name} with (force)`)
+      await end()
+    })
     const service = await serve({ DATABASE_URL: url(name) })
-    expect((await sendRaw(service.url, '/health/ready', null, {})).status).toBe(200)
-    expect(service.out()).not.toMatch(/sk_/)
-    expect(existsSync(join(folder, 'data/postgres'))).toBe(false)
-    service.child.kill('SIGTERM')
-    expect(await service.ended).toBe(0)
-    await client.query(`drop database ${name}`)
-    await end()
+    expect((await sendRaw(service.found, '/health/ready', null, {})).status).toBe(200)
+    expect(existsSync(join(env.DATA_DIR, 'postgres'))).toBe(false)
+    expect(await service.stop()).toBe(0)
+    expect(service.output()).not.toMatch(/sk_/)
   })
 
   test('in another encoding, or out of reach, is refused in one line without the password', async () => {
@@ -309,11 +277,11 @@ describe('an outside database', () => {
     )
     for (const [DATABASE_URL, words] of [
       [url(name), /encoding SQL_ASCII.*UTF8/],
-      [url('no_such_database'), /cannot be reached/],
-      ['postgres://user:hunter2@127.0.0.1:1/x', /cannot be reached/],
-      ['mysql://user:hunter2@127.0.0.1/x', /DATABASE_URL has to be/],
+      [url('no_such_database'), /named in DATABASE_URL does not exist/],
+      ['postgres://user:hunter2@127.0.0.1:1/x', /Nothing listens at 127.0.0.1:1/],
+      ['mysql://user:hunter2@127.0.0.1/x', /DATABASE_URL must be/],
     ] as const) {
-      const { code, err } = await run(['serve'], { DATABASE_URL })
+      const { code, err } = await run(['serve'], { DATABASE_URL, START_WAIT_SECONDS: '0' })
       expect([code, err.trim().split('\n').length], err).toEqual([1, 1])
       expect(err).toMatch(words)
       expect(err).not.toContain('hunter2')

@@ -13,6 +13,10 @@ export interface CuttingProxy {
   swallow(isSwallowing: boolean): void
   /** Ends all connections, as a network that breaks does. */
   cutAll(): void
+  /** Ends all connections; new ones go to another server, or to none. */
+  leadTo(database: DbAddress | undefined): void
+  /** As where a machine vanishes: its connections stay and are silent, new ones go to another server. */
+  strand(database: DbAddress): void
   close(): Promise<void>
 }
 
@@ -20,17 +24,23 @@ export interface CuttingProxy {
 const commitMessage = Buffer.from('Q\0\0\0\x0bcommit\0', 'latin1')
 
 /** Stands between a client and PostgreSQL. */
-export async function startCuttingProxy(database: DbAddress): Promise<CuttingProxy> {
+export async function startCuttingProxy(database: DbAddress, port = 0): Promise<CuttingProxy> {
+  let target: DbAddress | undefined = database
   let countdown = 0
   let hasCut = false
   let isSwallowing = false
+  let isClosed = false
   const sockets = new Set<Socket>()
+  const stranded = new Set<Socket>()
   const server = createServer((client) => {
-    const upstream = database.host.startsWith('/')
-      ? connect(join(database.host, `.s.PGSQL.${database.port}`))
-      : connect(database.port, database.host)
+    if (!target) return client.destroy()
+    const upstream = target.host.startsWith('/')
+      ? connect(join(target.host, `.s.PGSQL.${target.port}`))
+      : connect(target.port, target.host)
     let isCut = false
+    const isStranded = () => stranded.has(client)
     const end = () => {
+      if (isStranded() && !isClosed) return
       client.destroy()
       upstream.destroy()
     }
@@ -52,13 +62,16 @@ export async function startCuttingProxy(database: DbAddress): Promise<CuttingPro
     upstream.on('data', (bytes) => {
       // The answer is here, so the commit has taken place; it goes no further.
       if (isCut) end()
-      else if (!isSwallowing) client.write(bytes)
+      else if (!isSwallowing && !isStranded()) client.write(bytes)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  const cutAll = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  const { port: listening } = server.address() as { port: number }
   return {
-    address: { ...database, host: '127.0.0.1', port },
+    address: { ...database, host: '127.0.0.1', port: listening },
     cutCommit(n) {
       countdown = n
       hasCut = false
@@ -69,11 +82,18 @@ export async function startCuttingProxy(database: DbAddress): Promise<CuttingPro
     swallow(swallowing) {
       isSwallowing = swallowing
     },
-    cutAll() {
-      for (const socket of sockets) socket.destroy()
+    cutAll,
+    leadTo(database) {
+      target = database
+      cutAll()
+    },
+    strand(database) {
+      target = database
+      for (const socket of sockets) stranded.add(socket)
     },
     close() {
-      for (const socket of sockets) socket.destroy()
+      isClosed = true
+      cutAll()
       return new Promise((resolve) => server.close(() => resolve()))
     },
   }

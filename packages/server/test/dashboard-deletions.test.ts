@@ -51,7 +51,7 @@ describe('the dialog', () => {
     expect((await preview([ada])).bytes).toBeGreaterThan(0)
   })
 
-  test('is the DELETE of the server API: one job, the same again, and the other one refused', async ({
+  test('works as DELETE of the server API: one job, the same when repeated, and another keepRecordings refused', async ({
     dashboard,
   }) => {
     const owner = await dashboard.member('owner')
@@ -129,8 +129,9 @@ describe('the list of deletions', () => {
         requestedBy: { kind: 'member', name: 'The owner' },
         personId: null,
         attempts: 1,
-        removed: { sessions: 1, chunks: 1, blobs: 1, browsers: 1 },
+        removed: { keys: 1, sessions: 1, chunks: 1, blobs: 1, browsers: 1 },
         hasReceipt: true,
+        purgedAt: null,
       },
     ])
     const idsOf = async (query: object) =>
@@ -182,8 +183,14 @@ describe('the list of deletions', () => {
         endedAt: expect.any(String),
       })
     }
+    // What was destroyed before it failed is told with the attempt that did it.
+    expect(attempts.map(({ removed }) => [removed.keys, removed.blobs])).toEqual([
+      [1, 0],
+      ...[2, 3, 4, 5].map(() => [0, 0]),
+    ])
     expect(deletion).toMatchObject({
       job: { status: 'failed', completedAt: null },
+      removed: { keys: 1, sessions: 0 },
       attempts: 5,
       nextAttemptAt: null,
       failedAt: attempts[4]?.endedAt,
@@ -233,7 +240,11 @@ describe('the list of deletions', () => {
   test('the CSV has every job, and no cell of it is a formula', async ({ dashboard }) => {
     const viewer = await dashboard.member('viewer')
     const params = { projectId: dashboard.projectId }
-    const awkward = ['=1+1', '+a', '-a', '@a', 'a"b', 'a,b', 'a\nb', 'plain']
+    const formulas = ['=1+1', '+a', '-a', '@a', ' =1+1', '\n=1+1', '\t-1', '\u00a0+1', '\u200b@a']
+    const wide = ['＝1+1', '＋a', '－a', '＠a', '\u3000＝1']
+    const within = ['x;=cmd', 'x; =cmd', 'x;;＝cmd', 'x\t=cmd', 'x\r\n=cmd', 'x|=cmd', 'x";=cmd']
+    const plain = ['a"b', 'a,b', 'a\nb', 'a=b', 'a - b', 'plain']
+    const awkward = [...formulas, ...wide, ...within, ...plain]
     for (const one of awkward) {
       await put(dashboard, one)
       await dashboard.send(`/v1/persons/${encodeURIComponent(one)}`, { method: 'DELETE' })
@@ -241,12 +252,20 @@ describe('the list of deletions', () => {
     const answer = await viewer.fetch(pathOf(exportDeletions, { params }))
     expect(answer.headers.get('content-type')).toMatch(/^text\/csv/)
     expect(answer.headers.get('content-disposition')).toMatch(/^attachment; filename="deletions-/)
-    const cells = cellsOf(await answer.text())
+    const text = await answer.text()
+    const cells = cellsOf(text)
     expect(cells[0]?.slice(0, 3)).toEqual(['job_id', 'external_id', 'status'])
-    const externalIds = cells.slice(1).map((row) => row[1])
-    expect(externalIds).toEqual(
-      awkward.map((one) => (/^[=+\-@]/.test(one) ? `'${one}` : one)).reverse(),
-    )
+    const externalIds = cells.slice(1).map((row) => row[1] as string)
+    expect(externalIds.map((one) => one.replaceAll("'", ''))).toEqual([...awkward].reverse())
+    expect(externalIds.slice(0, plain.length)).toEqual([...plain].reverse())
+    // Whatever a spreadsheet takes for the end of a cell, none that begins there is a formula.
+    for (const cell of text.split(/[,;\t\r\n|]/)) {
+      expect(cell.replace(/^"|[\s\p{Z}\p{C}]/gu, '')).not.toMatch(/^[=+\-@＝＋－＠]/)
+    }
+    expect(text.replaceAll(/"(?:[^"]|"")*"/g, '').replaceAll(/[,\r\n]/g, '')).toBe('')
+    const [, , , , requestedBy, requestedById] = cells[1] ?? []
+    expect(requestedBy).toBe('key: secret')
+    expect(requestedById).toMatch(/^[0-9a-f-]{36}$/)
     const none = await viewer.fetch(
       pathOf(exportDeletions, { params, query: { status: 'failed' } }),
     )

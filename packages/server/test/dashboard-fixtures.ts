@@ -3,16 +3,18 @@ import { Writable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { dashboardClient } from '@lethe/contract/dashboard-client.ts'
 import { type Role, signIn as signInEndpoint } from '@lethe/contract/dashboard-members.ts'
+import type { RouteOptions } from 'fastify'
 import { type AppOptions, buildApp } from '../src/app.ts'
-import type { DashboardOptions } from '../src/dashboard/context.ts'
 import { type AttemptOptions, runNextAttempt } from '../src/erasure/attempt.ts'
 import { createErasureMetrics } from '../src/erasure/metrics.ts'
 import { openSigner } from '../src/erasure/signing-keys.ts'
 import { createLog } from '../src/log.ts'
+import type { DashboardOptions } from '../src/members/context.ts'
 import { openSignIn, type SignIn } from '../src/members/open-sign-in.ts'
 import { insertMember } from '../src/members/store.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { readCursorKey } from '../src/migrate.ts'
+import { suppressionsWith } from '../src/projects/suppressions.ts'
 import type { Recordings } from '../src/recordings/upload.ts'
 import { type DbAddress, openPool } from '../src/sql.ts'
 import { sendRaw, type TestProject } from './fixtures.ts'
@@ -39,6 +41,8 @@ export interface Dashboard {
   project: TestProject
   /** The project's id as paths have it. */
   projectId: string
+  /** Every route of the server, off its own router. */
+  everyRoute: readonly RouteOptions[]
   logged(): string
   /** The server API with the project's secret key. */
   send(path: string, options?: Parameters<typeof sendRaw>[3]): ReturnType<typeof sendRaw>
@@ -108,6 +112,7 @@ export async function startDashboard(
     url,
     project,
     projectId: String(project.id),
+    everyRoute: app.everyRoute,
     logged: () => logged,
     send: (path, options = {}) => sendRaw(url, path, project.secretKey, options),
     visitor,
@@ -192,13 +197,14 @@ export async function erasureOptions(
     log: createLog('silent'),
     metrics: createErasureMetrics(createMetrics().registry),
     signer: await openSigner(db, browserKeys.masterKeys),
+    suppressions: suppressionsWith(browserKeys.masterKeys),
     retryDelaysSeconds: [0, 0, 0, 0],
     backupRetentionDays: 30,
     ...over,
   }
 }
 
-/** Makes attempts until the job of this person, or of whoever is next, has ended. */
+/** Runs attempts until the job of this person, or the next one, has ended. */
 export async function eraseAll(options: AttemptOptions): Promise<string[]> {
   const outcomes: string[] = []
   for (;;) {

@@ -8,7 +8,14 @@ import {
 } from '@lethe/contract/dashboard-persons.ts'
 import { describe, expect } from 'vitest'
 import { BlobFault } from '../src/blobs/blobs.ts'
-import { type Dashboard, eraseAll, erasureOptions, refusalOf, test } from './dashboard-fixtures.ts'
+import {
+  type Dashboard,
+  eraseAll,
+  erasureOptions,
+  refusalOf,
+  startDashboard,
+  test,
+} from './dashboard-fixtures.ts'
 import { overBlobs } from './erasure-faults.ts'
 import { newProject } from './fixtures.ts'
 
@@ -174,6 +181,26 @@ describe('the page of a person', () => {
     expect(detail).toMatchObject({ person: { browsers: 1, sessions: 1 }, deletion: null })
   })
 
+  test('of browsers says where their limit is reached', async ({
+    dashboard: { project },
+    recordings,
+    address,
+    signIn,
+  }) => {
+    const ingestLimits = { perAddress: 0, perProject: 0, browsersPerPerson: 2 }
+    const parts = { recordings, address, project, signIn }
+    const dashboard = await startDashboard(parts, { app: { ingestLimits } })
+    const viewer = await dashboard.member('viewer')
+    const limits: (number | null)[] = []
+    for (let n = 0; n < 2; n++) {
+      await dashboard.record('ada')
+      const params = { projectId: dashboard.projectId, personId: await dashboard.personId('ada') }
+      limits.push((await viewer.call(listPersonBrowsers, { params })).body.limitReached)
+    }
+    expect(limits).toEqual([null, 2])
+    await dashboard.close()
+  })
+
   test('while deleting: who asked, which step, which attempt, when the next one starts', async ({
     dashboard,
     recordings,
@@ -205,6 +232,7 @@ describe('the page of a person', () => {
       lastErrorCode: expect.stringMatching(/unreachable/),
       failedAt: null,
       hasReceipt: false,
+      purgedAt: null,
     })
     expect(Date.parse(deletion!.nextAttemptAt!)).toBeGreaterThan(Date.now())
     const edit = owner.call(updatePerson, { params, body: { properties: { a: 1 } } })
@@ -231,6 +259,7 @@ describe('the page of a person', () => {
       job: { status: 'completed', externalId: 'ada', keepRecordings: true },
       personId: null,
       hasReceipt: true,
+      purgedAt: null,
     })
     // A new person under the same externalId is somebody else, with a page of its own.
     const again = await put(dashboard, 'ada')
@@ -266,7 +295,7 @@ describe('the page of a person', () => {
 })
 
 describe('what is asked again', () => {
-  test('is a 304 until it changes, and is never kept by anybody', async ({ dashboard }) => {
+  test('is a 304 until it changes, and never cached', async ({ dashboard }) => {
     const viewer = await dashboard.member('viewer')
     const personId = await put(dashboard, 'ada', { plan: 'free' })
     const path = `/dashboard/v1/projects/${dashboard.projectId}/persons/${personId}`

@@ -1,22 +1,28 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { getHome } from '@lethe/contract/dashboard-home.ts'
+import { proveIdentity } from '@lethe/contract/dashboard-members.ts'
 import {
+  addIdentityKey,
   createKey,
   createProject,
   getInstallState,
+  listIdentityKeys,
   listKeys,
   makeIdentifySecret,
   removeIdentifySecret,
+  removeIdentityKey,
   revokeKey,
   rotateKey,
   updateKey,
   updateProject,
 } from '@lethe/contract/dashboard-projects.ts'
 import { describe, expect } from 'vitest'
-import { refusalOf, test } from './dashboard-fixtures.ts'
+import { password, refusalOf, test } from './dashboard-fixtures.ts'
 import { sendRaw } from './fixtures.ts'
 import { shiftClock } from './recordings-fixtures.ts'
 
 describe('projects', () => {
-  test('are made with two keys that work, shown this once', async ({ dashboard, db }) => {
+  test('are created with two working keys, shown once', async ({ dashboard, db }) => {
     const owner = await dashboard.member('owner')
     const made = (await owner.call(createProject, { body: { name: 'Shop' } })).body
     expect(made.project).toMatchObject({
@@ -24,7 +30,12 @@ describe('projects', () => {
       retentionDays: 30,
       masking: 'balanced',
       sampleRate: 1,
+      suppressesErased: false,
       hasIdentifySecret: false,
+      allowsWithdrawal: false,
+      recordsAssets: true,
+      identityProofs: 'any',
+      needsProof: false,
     })
     const api = await sendRaw(dashboard.url, '/v1/persons', made.secretKey, {})
     expect(api.json.persons).toEqual([])
@@ -40,7 +51,7 @@ describe('projects', () => {
     const params = { projectId: dashboard.projectId }
     const set = async (body: object) => (await owner.call(updateProject, { params, body })).body
     await set({ masking: 'strict', retentionDays: 7 })
-    const { project } = await set({ sampleRate: 0.25 })
+    const { project } = await set({ sampleRate: 0.25, recordsAssets: false })
     expect(project).toMatchObject({ masking: 'strict', retentionDays: 7, sampleRate: 0.25 })
     const wrong = { status: 400, code: 'invalid_request' }
     for (const body of [
@@ -58,17 +69,43 @@ describe('projects', () => {
       body: {},
       headers: { 'content-type': 'text/plain' },
     })
-    expect(started.json.settings).toMatchObject({ masking: 'strict', sampleRate: 0.25 })
+    expect(started.json.settings).toMatchObject({
+      masking: 'strict',
+      assets: false,
+      sampleRate: 0.25,
+    })
   })
 
-  test('ask for hashes of userIds once there is a secret for them', async ({ dashboard }) => {
+  test('require proofs of userIds once there is a secret for them', async ({ dashboard }) => {
     const owner = await dashboard.member('owner')
     const params = { projectId: dashboard.projectId }
     const made = (await owner.call(makeIdentifySecret, { params, body: {} })).body
     expect(made.identifySecret).toMatch(/^[0-9a-f]{64}$/)
-    expect((await owner.call(getInstallState, { params })).body.hasIdentifySecret).toBe(true)
+    expect((await owner.call(getInstallState, { params })).body.needsProof).toBe(true)
     await owner.call(removeIdentifySecret, { params })
-    expect((await owner.call(getInstallState, { params })).body.hasIdentifySecret).toBe(false)
+    expect((await owner.call(getInstallState, { params })).body.needsProof).toBe(false)
+  })
+
+  test('take a public key for the tokens of identify', async ({ dashboard }) => {
+    const owner = await dashboard.member('owner')
+    const params = { projectId: dashboard.projectId }
+    const onlyEdDsa = { params, body: { identityProofs: 'eddsa' as const } }
+    expect(await refusalOf(owner.call(updateProject, onlyEdDsa))).toMatchObject({ status: 400 })
+    const publicKey = generateKeyPairSync('ed25519').publicKey.export({
+      type: 'spki',
+      format: 'pem',
+    })
+    const body = { publicKey: String(publicKey) }
+    const [key] = (await owner.call(addIdentityKey, { params, body })).body.keys
+    expect((await owner.call(listIdentityKeys, { params })).body.keys).toEqual([key])
+    expect((await owner.call(getInstallState, { params })).body.needsProof).toBe(true)
+    await owner.call(updateProject, onlyEdDsa)
+    const keyPath = { ...params, keyId: key?.id as string }
+    const removing = () => owner.call(removeIdentityKey, { params: keyPath })
+    expect(await refusalOf(removing())).toMatchObject({ status: 400 })
+    await owner.call(updateProject, { params, body: { identityProofs: 'tokens' } })
+    expect((await removing()).body.keys).toEqual([])
+    expect((await owner.call(getInstallState, { params })).body.needsProof).toBe(true)
   })
 })
 
@@ -93,12 +130,36 @@ describe('the installation', () => {
   })
 })
 
-test('the key to be pasted into pages is never that of the demo page', async ({ dashboard }) => {
-  const owner = await dashboard.member('owner')
-  const params = { projectId: dashboard.projectId }
-  await owner.call(createKey, { params, body: { kind: 'public', name: 'demo page' } })
-  const { publicKey } = (await owner.call(getInstallState, { params })).body
-  expect(publicKey?.text).toBe(dashboard.project.publicKey)
+describe('home', () => {
+  test('counts sessions, people and bytes by day, and what is to be looked after', async ({
+    dashboard,
+    db,
+  }) => {
+    const viewer = await dashboard.member('viewer')
+    const params = { projectId: dashboard.projectId }
+    const home = async () => (await viewer.call(getHome, { params })).body
+    const empty = await home()
+    expect(empty.days).toHaveLength(14)
+    expect(empty).toMatchObject({ storedBytes: 0, lastSession: null, worker: 'failed' })
+
+    const ada = await dashboard.record('ada')
+    const before = await dashboard.record('ada')
+    await db.sql`
+      update sessions set started_at = started_at - interval '3 days' where id = ${before.sessionId}`
+    const { days, lastSession, storedBytes } = await home()
+    expect(days.map(({ day }) => day)).toEqual(days.map(({ day }) => day).toSorted())
+    expect(days.at(-1)).toMatchObject({ sessions: 1, people: 1 })
+    expect(days.at(-4)).toMatchObject({ sessions: 1, people: 0 })
+    expect(lastSession?.id).toBe(ada.sessionId)
+    expect(storedBytes).toBeGreaterThan(0)
+
+    await dashboard.send('/v1/persons/ada', { method: 'DELETE' })
+    expect((await home()).deletions).toMatchObject({ open: 1, failed: 0, overdue: 0 })
+    await db.sql`
+      update deletion_jobs set created_at = created_at - interval '31 days'
+      where project_id = ${Number(params.projectId)}`
+    expect((await home()).deletions).toMatchObject({ open: 1, overdue: 1 })
+  })
 })
 
 describe('keys', () => {
@@ -138,6 +199,7 @@ describe('keys', () => {
     await shiftClock(address, 3_601)
     const ended = (await owner.call(listKeys, { params })).body.keys.at(-1)
     expect(ended).toMatchObject({ id: old.key.id, state: 'ended' })
+    await owner.call(proveIdentity, { body: { password } })
     const again = owner.call(rotateKey, { params: path, body: { overlapSeconds: 0 } })
     expect(await refusalOf(again)).toMatchObject({ status: 400 })
     await shiftClock(address, 0)

@@ -3,6 +3,8 @@ import { getPublicKeys, getReceipt } from '@lethe/contract/receipt.ts'
 import { describe, expect } from 'vitest'
 import { runAll } from '../src/erasure/attempt.ts'
 import { verifyReceipt } from '../src/erasure/receipts.ts'
+import { requestDeletions as requestMany } from '../src/erasure/request.ts'
+import type { Db } from '../src/sql.ts'
 import { record, test } from './erasure-fixtures.ts'
 import { newProject } from './fixtures.ts'
 
@@ -57,7 +59,7 @@ describe('POST /v1/deletion-jobs', () => {
       insert into persons (project_id, id, external_id, properties, created_at, updated_at)
       select ${project.id}, (extract(epoch from now) * 1000)::bigint << 20 | n, 'p' || n, '{}',
         now, now
-      from generate_series(1, 1000) n, (select app_now() as now) clock`
+      from generate_series(1, 1000) n, app_now() as now`
     const { body } = await service.call(requestDeletions, {
       body: {
         externalIds: Array.from({ length: 1_000 }, (_, i) => `p${i + 1}`),
@@ -76,28 +78,92 @@ describe('POST /v1/deletion-jobs', () => {
     service,
     db,
   }) => {
-    await record(erasure, project.id, 'ada', { browsers: 0 })
+    await record(erasure, project.id, 'grace', { browsers: 0 })
     for (const body of [
       {},
       { externalIds: [] },
-      { externalIds: 'ada' },
-      { externalIds: ['ada', 1] },
-      { externalIds: ['ada', ''] },
-      { externalIds: ['ada', 'x'.repeat(201)] },
-      { externalIds: Array(1_001).fill('ada') },
-      { externalIds: ['ada', '\0'] },
-      { externalIds: ['ada'], keepRecordings: 'true' },
-      { externalIds: ['ada'], keepRecordings: null },
-      { externalIds: ['ada'], other: 1 },
+      { externalIds: 'grace' },
+      { externalIds: ['grace', 1] },
+      { externalIds: Array(1_001).fill('grace') },
+      { externalIds: ['grace', '\0'] },
+      { externalIds: ['grace'], keepRecordings: 'true' },
+      { externalIds: ['grace'], keepRecordings: null },
+      { externalIds: ['grace'], other: 1 },
     ]) {
       const answer = await service.send('/v1/deletion-jobs', { method: 'POST', body })
       expect([answer.status, answer.json.error.code], JSON.stringify(body).slice(0, 80)).toEqual([
         400,
         'invalid_request',
       ])
-      expect(answer.text).not.toContain('ada')
+      expect(answer.text).not.toContain('grace')
     }
-    expect(await db.sql`select from deletion_jobs`).toEqual([])
+    // Which one of a thousand it was.
+    const body = { externalIds: [...Array(7).fill('grace'), 1, 'grace'] }
+    const { json } = await service.send('/v1/deletion-jobs', { method: 'POST', body })
+    expect(json.error.details).toEqual([
+      { path: '/body/externalIds/7', issue: expect.stringContaining('string') },
+    ])
+    expect(await db.sql`select from deletion_jobs where project_id = ${project.id}`).toEqual([])
+  })
+
+  test('an invalid id gets an error in its place, and the others get jobs', async ({
+    erasure,
+    project,
+    service,
+  }) => {
+    for (const one of ['ada', 'bob']) await record(erasure, project.id, one, { browsers: 0 })
+    const externalIds = ['ada', '', 'x'.repeat(201), '😀'.repeat(200), 'bob']
+    const { body } = await service.call(requestDeletions, { body: { externalIds } })
+    expect(body.results.map(({ externalId }) => externalId)).toEqual(externalIds)
+    expect(body.results.map((one) => ('job' in one ? one.job.status : one.error.code))).toEqual([
+      'pending',
+      'invalid_request',
+      'invalid_request',
+      'person_not_found',
+      'pending',
+    ])
+  })
+
+  test('a fault with one person is its result, and the others get jobs', async ({
+    erasure,
+    project,
+    service,
+    db,
+  }) => {
+    const ids = Array.from({ length: 150 }, (_, i) => `p${i}`)
+    for (const one of ids) await record(erasure, project.id, one, { browsers: 0 })
+    await db.sql`alter table deletion_jobs add constraint broken check (external_id <> 'p7') not valid`
+    const { body } = await service.call(requestDeletions, { body: { externalIds: ids } })
+    await db.sql`alter table deletion_jobs drop constraint broken`
+    const failed = body.results.filter((one) => 'error' in one)
+    expect(failed).toEqual([
+      { externalId: 'p7', error: { code: 'internal_error', message: expect.any(String) } },
+    ])
+    expect(body.results.map(({ externalId }) => externalId)).toEqual(ids)
+    expect(await db.sql`select from deletion_jobs where project_id = ${project.id}`).toHaveLength(
+      149,
+    )
+  })
+
+  test('a thousand persons take few transactions', async ({ project, db }) => {
+    await db.sql`
+      insert into persons (project_id, id, external_id, properties, created_at, updated_at)
+      select ${project.id}, (extract(epoch from now) * 1000)::bigint << 20 | n, 'q' || n, '{}',
+        now, now
+      from generate_series(1, 1000) n, app_now() as now`
+    let transactions = 0
+    const counting: Db = {
+      ...db,
+      begin: (work) => {
+        transactions += 1
+        return db.begin(work)
+      },
+    }
+    const externalIds = Array.from({ length: 1_000 }, (_, i) => `q${i + 1}`)
+    const terms = { projectId: project.id, keepRecordings: false, requestedBy: 'command' as const }
+    const results = await requestMany(counting, { ...terms, externalIds })
+    expect(results.every((one) => 'job' in one)).toBe(true)
+    expect(transactions).toBeLessThanOrEqual(10)
   })
 
   test('another project’s persons are nobody', async ({ erasure, project, service, db }) => {
@@ -162,11 +228,7 @@ describe('GET /v1/deletion-jobs', () => {
     expect(both.body).toEqual({ jobs: [], nextCursor: null })
   })
 
-  test('400 for what is no limit, status or cursor of this list', async ({
-    erasure,
-    project,
-    service,
-  }) => {
+  test('400 for an invalid limit, status or cursor', async ({ erasure, project, service }) => {
     for (let i = 0; i < 2; i++) {
       await record(erasure, project.id, `p${i}`, { browsers: 0 })
       await service.send(`/v1/persons/p${i}`, { method: 'DELETE' })
@@ -258,7 +320,7 @@ describe('GET /v1/deletion-jobs/:id/receipt', () => {
     expect(await verifyReceipt(body.receipt, keySet)).toMatchObject({ jobId: job.id })
   })
 
-  test('404 deletion_job_not_found for every id that is none', async ({ erasure, service }) => {
+  test('404 deletion_job_not_found for every unknown id', async ({ erasure, service }) => {
     for (const id of ['x', '00000000-0000-4000-8000-000000000000', '%00']) {
       const answer = await service.send(`/v1/deletion-jobs/${id}/receipt`)
       expect([answer.status, answer.json.error.code]).toEqual([404, 'deletion_job_not_found'])

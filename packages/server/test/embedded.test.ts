@@ -155,6 +155,13 @@ async function killServer(dataDir: string): Promise<void> {
   await until(() => postmasterOf(join(dataDir, 'postgres')) !== pid)
 }
 
+/** The server first, as a process that lives would bring it back, and one that is gone ends it. */
+async function killWithServer(child: ChildProcess, dataDir: string): Promise<void> {
+  child.kill('SIGSTOP')
+  await killServer(dataDir)
+  await kill(child)
+}
+
 async function settingsOf(address: DbAddress): Promise<Record<string, string>> {
   const rows = await ask<{ name: string; setting: string }>(
     address,
@@ -183,7 +190,67 @@ describe('a first start', () => {
     })
     expect(modeOf(dataDir)).toBe(0o700)
     expect(modeOf(join(dataDir, 'postgres'))).toBe(0o700)
-    expect(address).toMatchObject({ user: 'lethe', database: 'lethe' })
+    expect(address).toMatchObject({ user: 'lethe_service', database: 'lethe' })
+    const secret = join(dataDir, 'postgres', 'lethe.secret')
+    expect([modeOf(secret), statSync(secret).uid]).toEqual([0o600, process.getuid?.()])
+  })
+
+  test('gives the product a role that is not a superuser, and lets nobody in without a password', async () => {
+    const { address, superuserAddress } = await open(newDataDir())
+    const [role] = await ask(
+      address,
+      `select current_user as "name", rolsuper or rolcreatedb or rolcreaterole or rolreplication
+         or rolbypassrls as "canMore"
+       from pg_roles where rolname = current_user`,
+    )
+    expect(role).toEqual({ name: 'lethe_service', canMore: false })
+    await expect(ask(address, `select pg_read_file('/etc/passwd')`)).rejects.toThrow('permission')
+    for (const { user } of [address, superuserAddress]) {
+      for (const password of [undefined, '', 'x', address.password]) {
+        if (user === address.user && password === address.password) continue
+        const { host, port, database } = address
+        const guess = { host, port, user, database, ...(password !== undefined && { password }) }
+        await expect(ask(guess, 'select 1'), `${user} ${password}`).rejects.toThrow(/password|SASL/)
+      }
+    }
+  })
+
+  test('of a database that an older Lethe made: the role gets it, and nobody else gets in', async () => {
+    const dataDir = newDataDir()
+    const older = await openEmbedded({ dataDir })
+    const asOlder = (statement: string) => ask(older.superuserAddress, statement)
+    await asOlder('alter database lethe owner to lethe')
+    await asOlder('drop role lethe_service')
+    await asOlder(`
+      create extension pg_trgm; create schema auth; create domain auth.word as text;
+      create type colour as enum ('red');
+      create table auth.members (id int generated always as identity, name auth.word);
+      create table items (id serial primary key, colour colour);
+      create view seen as select * from items;
+      create function auth.two() returns int language sql as 'select 2';
+      insert into items (colour) values ('red')`)
+    const folder = join(dataDir, 'postgres')
+    writeFileSync(join(folder, 'pg_hba.conf'), 'local all all trust\n')
+    rmSync(join(folder, 'lethe.secret'))
+    await older.close()
+
+    const processes = [startProcess(), startProcess()]
+    await Promise.all(processes.map(({ tell }) => tell('open', dataDir)))
+    for (const { tell } of processes) {
+      expect(await tell('ask', 'select colour from seen')).toEqual([{ colour: 'red' }])
+      await tell('close')
+    }
+    const { address } = await open(dataDir)
+    await ask(
+      address,
+      `alter table items add column size int; alter table auth.members add column age int;
+       alter type colour add value 'blue'; create or replace view seen as select * from items;
+       alter domain auth.word set not null; insert into items (colour) values ('red');
+       create or replace function auth.two() returns int language sql as 'select 3';
+       create schema more; create extension btree_gin`,
+    )
+    const { host, port, database } = address
+    await expect(ask({ host, port, database, user: 'lethe' }, 'select 1')).rejects.toThrow()
   })
 
   test('makes a database that folds and compares every script', async () => {
@@ -209,11 +276,16 @@ describe('a first start', () => {
     chmodSync(dataDir, 0o755)
     await open(dataDir)
     expect(readFileSync(join(dataDir, 'blobs', 'a'), 'utf8')).toBe('kept')
-    expect(readdirSync(dataDir).sort()).toEqual(['blobs', 'postgres', 'postgres.log'])
+    expect(readdirSync(dataDir).sort()).toEqual([
+      'blobs',
+      'postgres',
+      'postgres.log',
+      'postgres.users',
+    ])
     expect(modeOf(dataDir)).toBe(0o700)
   })
 
-  test('that is killed leaves nothing the next start would take for a database', async () => {
+  test('that is killed leaves nothing that the next start would take for a database', async () => {
     const dataDir = newDataDir()
     const { child, tell } = startProcess()
     const opening = tell('open', dataDir).catch(() => 'killed')
@@ -242,11 +314,11 @@ describe('a first start', () => {
     for (const { tell } of processes) {
       expect(await tell('ask', 'select * from shared')).toEqual([{ seven: 7 }])
     }
-    expect(readdirSync(dataDir).sort()).toEqual(['postgres', 'postgres.log'])
+    expect(readdirSync(dataDir).sort()).toEqual(['postgres', 'postgres.log', 'postgres.users'])
     for (const { tell } of processes) await tell('close')
   })
 
-  test('works where the path is longer than that of a socket may be', async (context) => {
+  test('works if the path is longer than the limit for a socket', async (context) => {
     if (!isLinux) return context.skip('only Linux has a way around the limit')
     const dataDir = watched(join(newFolder(), 'long'.repeat(20), 'ä'.repeat(60), 'data'))
     const { address } = await open(dataDir)
@@ -291,7 +363,7 @@ describe('what PostgreSQL logs', () => {
 })
 
 describe('kill -9', () => {
-  /** Inserts one row after another until the server is gone; answers how many were acknowledged. */
+  /** Inserts one row after another until the server is gone; returns how many were acknowledged. */
   async function insertUntilItEnds(tell: (task: string, argument: string) => Promise<unknown>) {
     for (let rows = 0; ; rows++) {
       try {
@@ -310,18 +382,17 @@ describe('kill -9', () => {
     return row?.rows ?? 0
   }
 
-  test('of the service: the next start takes over the running database, with every row', async () => {
+  test('of the service: its database ends too, and the next start has every row', async () => {
     const dataDir = newDataDir()
     const { child, tell } = startProcess()
     await tell('open', dataDir)
     await tell('claim')
     await tell('ask', 'create table acknowledged (n int)')
     for (let row = 0; row < 100; row++) await tell('ask', 'insert into acknowledged values (1)')
-    const server = postmasterOf(join(dataDir, 'postgres'))
     await kill(child)
+    await until(() => postmasterOf(join(dataDir, 'postgres')) === undefined)
 
     const { address } = await open(dataDir)
-    expect(postmasterOf(join(dataDir, 'postgres'))).toBe(server)
     expect(await rowsIn(address)).toBe(100)
     // Its claim went with it.
     await (await claimService(address)).release()
@@ -344,14 +415,13 @@ describe('kill -9', () => {
     await other.tell('close')
   })
 
-  test('of both, and a stranger has the process id now: the next start recovers', async () => {
+  test('of both, and another process has the process id now: the next start recovers', async () => {
     const dataDir = newDataDir()
     const folder = join(dataDir, 'postgres')
     const { child, tell } = startProcess()
     await tell('open', dataDir)
     await tell('ask', 'create table acknowledged as select 1 as "n"')
-    await kill(child)
-    await killServer(dataDir)
+    await killWithServer(child, dataDir)
     const { uid, gid } = statSync(folder)
     const stranger = spawn('sleep', ['600'], { uid, gid })
     onTestFinished(() => kill(stranger))
@@ -412,8 +482,7 @@ describe('kill -9', () => {
     await tell('ask', 'create table acknowledged as select 1 as "n"')
     const [{ pid }] = await tell('ask', 'select pg_backend_pid() as "pid"')
     process.kill(pid, 'SIGSTOP')
-    await kill(child)
-    await killServer(dataDir)
+    await killWithServer(child, dataDir)
 
     let opened = false
     const opening = open(dataDir).then((database) => {
@@ -430,7 +499,7 @@ describe('kill -9', () => {
 })
 
 describe('several processes on one data folder', () => {
-  test('a second service is refused, and may come when the first has gone', async () => {
+  test('a second service is refused, and can start when the first has stopped', async () => {
     const dataDir = newDataDir()
     const [first, second] = [startProcess(), startProcess()]
     await first.tell('open', dataDir)
@@ -519,7 +588,7 @@ describe('an operator is told in one line', () => {
   test('that the folder holds other things, which stay as they are', async () => {
     const dataDir = newFolder()
     writeFileSync(join(dataDir, 'thesis.txt'), '')
-    expect(await refusalOf(dataDir)).toMatch(/holds other things \("thesis.txt"\).*set DATA_DIR/)
+    expect(await refusalOf(dataDir)).toMatch(/holds other files \("thesis.txt"\).*set DATA_DIR/)
     expect(readdirSync(dataDir)).toEqual(['thesis.txt'])
     expect(modeOf(dataDir)).toBe(0o755)
   })
@@ -536,7 +605,7 @@ describe('an operator is told in one line', () => {
     const dataDir = newDataDir()
     await (await openEmbedded({ dataDir })).close()
     writeFileSync(join(dataDir, 'postgres', 'PG_VERSION'), '17\n')
-    expect(await refusalOf(dataDir)).toMatch(/was made by PostgreSQL 17, and this .* with 18/)
+    expect(await refusalOf(dataDir)).toMatch(/was created by PostgreSQL 17, but this .* with 18/)
     writeFileSync(join(dataDir, 'postgres', 'PG_VERSION'), '18\n')
     await open(dataDir)
   })
@@ -563,9 +632,9 @@ describe('an operator is told in one line', () => {
     const bare = newFolder()
     copyCheckout(bare, { programs: false })
     const opening = startProcess({ checkout: bare }).tell('open', join(bare, 'data'))
-    await expect(opening).rejects.toMatchObject({ name: 'EmbeddedError' })
+    await expect(opening).rejects.toMatchObject({ name: 'EmbeddedMissing' })
     await expect(opening).rejects.toThrow(
-      `no built-in PostgreSQL for ${process.platform}-${process.arch}`,
+      `embedded PostgreSQL for ${process.platform}-${process.arch} is not installed`,
     )
   })
 })
@@ -630,7 +699,32 @@ describe.runIf(isRoot)('as root', () => {
     expect([modeOf(dataDir), statSync(dataDir).uid]).toEqual([0o700, 0])
   })
 
-  test('it runs the copy of the programs again, and makes a broken one anew', async () => {
+  test('it runs PostgreSQL as an account that nothing else runs as, which gets nobody in', async () => {
+    const dataDir = newDataDir()
+    const { address, superuserAddress } = await open(dataDir)
+    const pid = postmasterOf(join(dataDir, 'postgres'))
+    const { uid } = statSync(`/proc/${pid}`)
+    const known = readFileSync('/etc/passwd', 'utf8').split('\n')
+    expect(known.map((line) => Number(line.split(':')[2]))).not.toContain(uid)
+    // Even as that account, through the folder of the process: there is the socket, and no secret.
+    for (const { user } of [address, superuserAddress]) {
+      const source = `
+        const { connectOne } = await import('${checkout}/packages/server/src/sql.ts')
+        const host = '/proc/${pid}/cwd'
+        const { user, database, port } = ${JSON.stringify({ ...address, user })}
+        process.setgroups([]); process.setgid(${uid}); process.setuid(${uid})
+        await connectOne({ host, user, database, port }).then(
+          () => console.log('let in'), (error) => console.log(error.message))
+        const { readFileSync } = await import('node:fs')
+        try { readFileSync(host + '/lethe.secret'); console.log('read') } catch (error) { console.log(error.code) }
+        process.exit()`
+      const output = execFileSync(process.execPath, ['--input-type=module', '-e', source])
+      expect(output.toString()).toMatch(/password must be|no password|SASL/)
+      expect(output.toString()).toMatch(/EACCES/)
+    }
+  })
+
+  test('it runs the copy of the programs again, and replaces a broken one', async () => {
     const closed = closedCheckout()
     const dataDir = watched(join(closed, 'data-of-copies'))
     const programsInUse = async () => {
@@ -664,16 +758,19 @@ describe.runIf(isRoot)('as root', () => {
     const ordinary = startOrdinaryProcess()
     await ordinary.tell('open', dataDir)
     await ordinary.tell('close')
+    // A copy of the folder may lack it, as of all that is no file.
+    rmSync(join(dataDir, 'postgres.users'))
     await (await openEmbedded({ dataDir })).close()
-    expect(statSync(join(dataDir, 'postgres')).uid).toBe(nobody)
-    expect(statSync(join(dataDir, 'postgres.log')).uid).toBe(nobody)
+    for (const name of ['postgres', 'postgres.log', 'postgres.users']) {
+      expect(statSync(join(dataDir, name)).uid, name).toBe(nobody)
+    }
     await ordinary.tell('open', dataDir)
     await ordinary.tell('close')
   })
 
   test('it says so when it may not run PostgreSQL as another user', async () => {
     const { tell } = startProcess({ node: withoutRights() })
-    await expect(tell('open', newDataDir())).rejects.toThrow('may not start it as another user')
+    await expect(tell('open', newDataDir())).rejects.toThrow('cannot start it as another user')
   })
 
   test('it says that the disk is full, and leaves no half of a database', async () => {
@@ -750,7 +847,7 @@ describe('as an ordinary user', () => {
     chownSync(join(dataDir, 'postgres'), 1, 1)
     const opening = startOrdinaryProcess().tell('open', dataDir)
     await expect(opening).rejects.toMatchObject({ name: 'EmbeddedError' })
-    await expect(opening).rejects.toThrow(/belongs to another user \(id 1, and this is 65534\)/)
+    await expect(opening).rejects.toThrow(/belongs to another user \(id 1; Lethe runs as 65534\)/)
   })
 
   test.runIf(isRoot)('it says that a user without a name cannot make a database', async () => {

@@ -14,8 +14,8 @@ import { BlobFault, type Blobs, browserPrefix } from '../src/blobs/blobs.ts'
 import { openBucket } from '../src/blobs/s3.ts'
 import { open } from '../src/blobs/sealing.ts'
 import { runNextAttempt } from '../src/erasure/attempt.ts'
-import { togetherMaximum } from '../src/erasure/claim.ts'
-import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/store.ts'
+import { togetherMaximum } from '../src/erasure/job-leases.ts'
+import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/jobs.ts'
 import { readBrowserKey } from '../src/recordings/browser-keys.ts'
 import { storeChunk } from '../src/recordings/upload.ts'
 import { overBlobs } from './erasure-faults.ts'
@@ -64,7 +64,7 @@ const misfortunes: Record<string, { isDone: boolean; fault: BlobFault; code: str
   },
 }
 
-/** A store whose n-th call meets with a misfortune; answers how many there were. */
+/** A store whose n-th call meets with a misfortune; returns how many there were. */
 function unfortunate(blobs: Blobs, n: number, { isDone, fault }: (typeof misfortunes)[string]) {
   const calls = { count: 0 }
   const faulty = overBlobs(blobs, async (run) => {

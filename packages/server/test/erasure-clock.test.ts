@@ -1,9 +1,8 @@
 import { describe, expect } from 'vitest'
 import { BlobFault } from '../src/blobs/blobs.ts'
 import { runNextAttempt } from '../src/erasure/attempt.ts'
-import { reapLostAttempts } from '../src/erasure/attempts.ts'
-import { claimJobs } from '../src/erasure/claim.ts'
-import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/store.ts'
+import { claimJobs, reapLostAttempts } from '../src/erasure/job-leases.ts'
+import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/jobs.ts'
 import { writePerson } from '../src/persons/store.ts'
 import { overBlobs } from './erasure-faults.ts'
 import {
@@ -87,7 +86,7 @@ describe('after a failed attempt', () => {
       blobs: downBlobs(erasure),
       retryDelaysSeconds: [7, 60, 120, 240],
     })
-    // Whoever comes now has other settings; the time stands in the database.
+    // A worker that comes now has other settings; the time is in the database.
     await clock.forward(6.999)
     expect(await runNextAttempt(erasure.options)).toBeUndefined()
     await clock.forward(0.001)
@@ -158,9 +157,9 @@ describe('after a crash', () => {
     const clock = await openClock(address)
     for (const { id } of await db.sql<{ id: string }>`
       insert into persons (project_id, id, external_id, properties, created_at, updated_at)
-      select ${project.id}, (extract(epoch from app_now()) * 1000)::bigint << 20 | n, 'p' || n,
-        '{}', app_now(), app_now()
-      from generate_series(1, 230) n
+      select ${project.id}, (extract(epoch from now) * 1000)::bigint << 20 | n, 'p' || n,
+        '{}', now, now
+      from generate_series(1, 230) n, app_now() as now
       returning external_id as id`) {
       await requestErasure(erasure, project.id, id)
     }

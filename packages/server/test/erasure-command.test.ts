@@ -1,77 +1,26 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { access, cp, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, onTestFinished } from 'vitest'
+import { afterAll, describe, expect } from 'vitest'
 import { writePerson } from '../src/persons/store.ts'
 import type { DbAddress } from '../src/sql.ts'
 import { sendRaw, test } from './fixtures.ts'
+import { greeting, newEnvironment, resultOf, runLethe, startLethe } from './lethe-process.ts'
 
-const lethe = join(import.meta.dirname, '../bin/lethe.ts')
-
-/** The same for all, as they share a database. */
+/** The same for all that share a database: its ledger of erasures lies in the data folder. */
 const masterKey = `k1:${randomBytes(32).toString('base64')}`
+const shared = mkdtempSync(join(tmpdir(), 'lethe-erasure-command-'))
+afterAll(() => rmSync(shared, { recursive: true }))
 
-type Environment = Record<string, string>
-
-/** Settings with a folder of this test's own, over a database that runs already or a built-in one. */
-async function environment(address?: DbAddress): Promise<Environment & { DATA_DIR: string }> {
-  const folder = await mkdtemp(join(tmpdir(), 'lethe-command-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  return {
-    PATH: process.env.PATH as string,
-    HOME: process.env.HOME as string,
-    PORT: '0',
+const environment = (address?: DbAddress) =>
+  newEnvironment(address, {
     MASTER_KEY: masterKey,
-    DATA_DIR: join(folder, 'data'),
-    ...(address && {
-      DATABASE_URL: `postgres://${address.user}@localhost:${address.port}/${address.database}?host=${encodeURIComponent(address.host)}`,
-    }),
-  }
-}
-
-/** Runs the command to its end. */
-function run(words: string[], env: Environment) {
-  return new Promise<{ code: number; out: string; err: string }>((resolve) => {
-    execFile(process.execPath, [lethe, ...words], { env }, (error, out, err) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
-    })
+    ...(address && { DATA_DIR: join(shared, 'data') }),
   })
-}
-
-/** Starts a command that stays, and waits for a line of its output. */
-async function start(words: string[], env: Environment, line: RegExp) {
-  const child = spawn(process.execPath, [lethe, ...words], { env })
-  let out = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (bytes) => {
-      out += bytes
-    })
-  }
-  onTestFinished(async () => {
-    await stop(child)
-  })
-  for (;;) {
-    const [, found = ''] = line.exec(out) ?? []
-    if (line.test(out)) return { child, found, output: () => out }
-    if (child.exitCode !== null) throw new Error(`It ended with ${child.exitCode}: ${out}`)
-    await sleep(20)
-  }
-}
-
-async function stop(child: ChildProcess): Promise<number | null> {
-  if (child.exitCode === null && child.signalCode === null) {
-    const exit = once(child, 'exit')
-    child.kill('SIGTERM')
-    await exit
-  }
-  return child.exitCode
-}
-
-const greeting = /Lethe listens on (\S+)/
 
 async function untilStatus(url: string, key: string, id: string, status: string) {
   for (;;) {
@@ -90,12 +39,12 @@ describe('lethe erase', () => {
     const env = await environment(address)
     await writePerson(db.sql, project.id, 'a b/ü', { name: 'Ada' }, true)
     const words = ['erase', 'a b/ü', '--project', String(project.id), '--wait', '--json']
-    const erased = await run(words, env)
+    const erased = await runLethe(words, env)
     expect(erased).toMatchObject({ code: 0, err: '' })
     const { job } = JSON.parse(erased.out)
     expect(job).toMatchObject({ externalId: 'a b/ü', status: 'completed', keepRecordings: false })
 
-    const shown = await run(
+    const shown = await runLethe(
       ['jobs', 'show', job.id, '--project', String(project.id), '--json'],
       env,
     )
@@ -103,9 +52,9 @@ describe('lethe erase', () => {
       job,
       details: { requestedBy: 'command', attempts: [{ number: 1, outcome: 'completed' }] },
     })
-    const listed = await run(['jobs', 'list', '--project', String(project.id), '--json'], env)
+    const listed = await runLethe(['jobs', 'list', '--project', String(project.id), '--json'], env)
     expect(JSON.parse(listed.out)).toEqual({ jobs: [job] })
-    const table = await run(['jobs', 'list', '--project', String(project.id)], env)
+    const table = await runLethe(['jobs', 'list', '--project', String(project.id)], env)
     expect(table.out).toMatch(new RegExp(`${job.id} +completed +a b/ü`))
   })
 
@@ -117,7 +66,7 @@ describe('lethe erase', () => {
     const env = await environment(address)
     await writePerson(db.sql, project.id, 'ada', {}, true)
     const words = ['erase', 'ada', '--project', String(project.id), '--keep-recordings', '--json']
-    const { code, out } = await run(words, env)
+    const { code, out } = await runLethe(words, env)
     expect(code).toBe(0)
     expect(JSON.parse(out).job).toMatchObject({ status: 'pending', keepRecordings: true })
   })
@@ -134,7 +83,7 @@ describe('lethe erase', () => {
     }
     await writePerson(db.sql, project.id, 'eve', {}, true)
     const words = ['erase', 'eve', '--project', String(project.id), '--wait', '--json']
-    const { code, out } = await run(words, env)
+    const { code, out } = await runLethe(words, env)
     expect(code).toBe(3)
     expect(JSON.parse(out).job).toMatchObject({ externalId: 'eve', status: 'failed' })
   })
@@ -150,7 +99,7 @@ describe('lethe erase', () => {
       ['jobs', 'show', 'x', '--project', String(project.id)],
       ['receipt', 'verify', join(env.DATA_DIR, 'missing'), '--jwks', 'missing'],
     ]) {
-      const { code, out } = await run(words, env)
+      const { code, out } = await runLethe(words, env)
       expect([code, out], words.join(' ')).toEqual([2, ''])
     }
   })
@@ -162,7 +111,7 @@ test('serve --no-worker leaves the job to a worker beside it, and both stop at a
   project,
 }) => {
   const env = await environment(address)
-  const service = await start(['serve', '--no-worker'], env, greeting)
+  const service = await startLethe(['serve', '--no-worker'], env, greeting)
   const url = service.found
   await writePerson(db.sql, project.id, 'ada', { name: 'Ada' }, true)
   const deleted = await sendRaw(url, '/v1/persons/ada', project.secretKey, { method: 'DELETE' })
@@ -172,11 +121,11 @@ test('serve --no-worker leaves the job to a worker beside it, and both stop at a
   const pending = await sendRaw(url, `/v1/deletion-jobs/${id}`, project.secretKey, {})
   expect(pending.json.job.status).toBe('pending')
 
-  const worker = await start(['worker'], env, /works on deletion jobs/)
+  const worker = await startLethe(['worker'], env, /works on deletion jobs/)
   await untilStatus(url, project.secretKey, id, 'completed')
-  expect(await stop(worker.child)).toBe(0)
-  expect(await stop(service.child)).toBe(0)
-  expect(worker.output() + service.output()).not.toContain('ada')
+  expect(await worker.stop()).toBe(0)
+  expect(await service.stop()).toBe(0)
+  expect(worker.output() + service.output()).not.toMatch(/\bada\b/)
 })
 
 test('lethe receipt verify checks a receipt offline, and refuses what is none', async ({
@@ -185,7 +134,7 @@ test('lethe receipt verify checks a receipt offline, and refuses what is none', 
   project,
 }) => {
   const env = await environment(address)
-  const service = await start(['serve'], env, greeting)
+  const service = await startLethe(['serve'], env, greeting)
   const url = service.found
   const paths: string[] = []
   for (const externalId of ['ada', 'eve']) {
@@ -201,13 +150,13 @@ test('lethe receipt verify checks a receipt offline, and refuses what is none', 
   }
   const jwks = join(env.DATA_DIR, 'jwks.json')
   await writeFile(jwks, (await sendRaw(url, '/.well-known/jwks.json', null, {})).text)
-  await stop(service.child)
+  await service.stop()
 
   // Offline: neither a database nor a service can be reached.
   const offline = { ...env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' }
   const [ada, eve] = paths as [string, string]
   const verify = (file: string, ...words: string[]) =>
-    run(['receipt', 'verify', file, '--jwks', jwks, ...words], offline)
+    runLethe(['receipt', 'verify', file, '--jwks', jwks, ...words], offline)
 
   const genuine = await verify(eve, '--previous', ada, '--external-id', 'eve', '--json')
   expect(genuine).toMatchObject({ code: 0, err: '' })
@@ -227,30 +176,37 @@ test('lethe receipt verify checks a receipt offline, and refuses what is none', 
   )
   expect(await verify(changed)).toMatchObject({ code: 1, err: expect.stringContaining('changed') })
   // With the installation at hand no key set is needed.
-  expect(await run(['receipt', 'verify', eve], env)).toMatchObject({ code: 0 })
+  expect(await runLethe(['receipt', 'verify', eve], env)).toMatchObject({ code: 0 })
+  // And without one none is made.
+  const elsewhere = { ...env, DATABASE_URL: '', DATA_DIR: join(env.DATA_DIR, 'elsewhere') }
+  expect(await runLethe(['receipt', 'verify', eve], elsewhere)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('--jwks'),
+  })
+  await expect(access(elsewhere.DATA_DIR)).rejects.toThrow('ENOENT')
 })
 
 test('a service over a restored backup never serves whom it had erased', async () => {
   const env = await environment()
-  const first = await start(['serve'], env, /Try it/)
+  const first = await startLethe(['serve'], env, /Try it/)
   const [, key = ''] = /secret key +(sk_\w+)/.exec(first.output()) ?? []
   const [, url = ''] = greeting.exec(first.output()) ?? []
   for (const externalId of ['ada', 'bob']) {
     await sendRaw(url, '/v1/persons', key, { method: 'POST', body: { externalId } })
   }
-  await stop(first.child)
+  await first.stop()
   const database = join(env.DATA_DIR, 'postgres')
   const copy = join(env.DATA_DIR, '..', 'backup')
   await cp(database, copy, { recursive: true, preserveTimestamps: true })
 
-  const second = await start(['serve'], env, greeting)
+  const second = await startLethe(['serve'], env, greeting)
   const deleted = await sendRaw(second.found, '/v1/persons/ada', key, { method: 'DELETE' })
   const { id } = deleted.json.job
   await untilStatus(second.found, key, id, 'completed')
-  await stop(second.child)
+  await second.stop()
 
   await restore(database, copy)
-  const third = await start(['serve'], env, greeting)
+  const third = await startLethe(['serve'], env, greeting)
   // The very first request there is.
   expect((await sendRaw(third.found, '/v1/persons/ada', key, {})).status).toBe(404)
   expect((await sendRaw(third.found, '/v1/persons/bob', key, {})).status).toBe(200)
@@ -259,9 +215,15 @@ test('a service over a restored backup never serves whom it had erased', async (
     externalId: 'ada',
     status: 'completed',
   })
-  expect(await stop(third.child)).toBe(0)
-  const again = await run(['reapply', '--json'], env)
-  expect(JSON.parse(again.out)).toEqual({ entries: 1, persons: 0, browsers: 0 })
+  expect(await third.stop()).toBe(0)
+  const again = await runLethe(['reapply', '--json'], env)
+  expect(resultOf(again)).toEqual({
+    entries: 1,
+    persons: 0,
+    browsers: 0,
+    refused: 0,
+    missing: 0,
+  })
 })
 
 /** Puts a copy of a database's folder in its place, with the owner the folder had. */

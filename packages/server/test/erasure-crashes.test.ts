@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
 import { runAll, runNextAttempt } from '../src/erasure/attempt.ts'
-import { reapLostAttempts } from '../src/erasure/attempts.ts'
-import { togetherMaximum } from '../src/erasure/claim.ts'
+import { reapLostAttempts, togetherMaximum } from '../src/erasure/job-leases.ts'
 import { Crash, crashingAt } from './erasure-faults.ts'
 import {
   fingerprint,
@@ -18,7 +17,7 @@ import { newProject } from './fixtures.ts'
 
 const delays = [30, 60, 120, 240] as const
 
-/** An attempt that dies at its n-th effect; answers whether it came so far. */
+/** An attempt that dies at its n-th effect; returns whether it came so far. */
 async function crashAt(n: number, when: 'before' | 'after', { options }: TestErasure) {
   const crashing = crashingAt(n, when, options)
   await runNextAttempt({ ...options, ...crashing.effects }, togetherMaximum).catch((error) => {
@@ -114,7 +113,7 @@ async function countEffects(
 const keptFingerprints = (erasure: TestErasure, projectId: number, persons: Recorded[]) =>
   Promise.all(persons.map((one) => keptFingerprint(erasure, projectId, one)))
 
-/** Browsers, keys, sessions, chunks and blobs; not the person, nor whose they were. */
+/** Browsers, keys, sessions, chunks and blobs; not the person, whose they were, nor `retired`. */
 function keptFingerprint(erasure: TestErasure, projectId: number, recorded: Recorded) {
   return fingerprint(erasure, projectId, { ...recorded, personId: '0' })
 }

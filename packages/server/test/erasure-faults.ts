@@ -39,7 +39,7 @@ export function crashingAt(
       return await run()
     } finally {
       if (isMine) isDead = true
-      // biome-ignore lint/correctness/noUnsafeFinally: whoever is dead hears neither result nor fault
+      // biome-ignore lint/correctness/noUnsafeFinally: a dead process hears neither result nor fault
       if (isMine) throw new Crash()
     }
   }
@@ -66,10 +66,10 @@ export function overDb(db: Db, intercept: Intercept): Db {
   return {
     sql: overSql(db.sql, intercept),
     short: overSql(db.short, intercept),
-    pages: overSql(db.pages, intercept),
-    writes: overSql(db.writes, intercept),
     begin: (work) =>
       intercept(() => db.begin((tx) => work(overSql(tx, intercept))), 'commit') as never,
+    onLoss: db.onLoss,
+    waiting: () => db.waiting(),
     end: () => db.end(),
   }
 }
@@ -87,6 +87,7 @@ export function overBlobs(blobs: Blobs, intercept: Intercept): Blobs {
     delete: (keys, signal) => intercept(() => blobs.delete(keys, signal), 'delete'),
     deletePrefix: (prefix, options) =>
       intercept(() => blobs.deletePrefix(prefix, options), 'deletePrefix'),
+    count: (prefix, signal) => intercept(() => blobs.count(prefix, signal), 'count'),
     isEmpty: (prefix, signal) => intercept(() => blobs.isEmpty(prefix, signal), 'isEmpty'),
     list: (prefix) => blobs.list(prefix),
     check: () => blobs.check(),

@@ -16,6 +16,7 @@ import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { migrate } from '../src/migrate.ts'
 import { writePerson } from '../src/persons/store.ts'
+import { suppressionsWith } from '../src/projects/suppressions.ts'
 import { createBrowserKey } from '../src/recordings/browser-keys.ts'
 import { connectOne, type Db, type DbAddress } from '../src/sql.ts'
 import { test as base } from './fixtures.ts'
@@ -55,6 +56,7 @@ export const test = base.extend<{ erasure: TestErasure }>({
       log: createLog('debug', destination),
       metrics: createErasureMetrics(createMetrics().registry),
       signer: await openSigner(db, masterKeys),
+      suppressions: suppressionsWith(masterKeys),
       retryDelaysSeconds: [30, 60, 120, 240],
       backupRetentionDays: 30,
     }
@@ -66,7 +68,9 @@ export const test = base.extend<{ erasure: TestErasure }>({
 async function emptyDatabase(db: Db): Promise<void> {
   await db.sql`
     truncate persons, person_search, browsers, person_browsers, sessions, chunks, browser_keys,
-      deletion_jobs, deletion_attempts, receipts, receipt_chains, signing_keys cascade`
+      deletion_jobs, deletion_attempts, ledger_entries, withdrawals, receipts, receipt_chains,
+      signing_keys cascade`
+  await db.sql`update ledger_state set last_number = 0, compared_to = 0, lost_to = 0`
 }
 
 export interface TestClock {
@@ -81,7 +85,7 @@ export async function openClock(address: DbAddress): Promise<TestClock> {
   const { client, end } = await connectOne(address)
   const set = (body: string) =>
     client.query(
-      `create or replace function app_now() returns timestamptz language sql volatile return ${body}`,
+      `create or replace function app_now() returns timestamptz language sql stable return ${body}`,
     )
   let now = new Date()
   const stand = () => set(`timestamptz '${now.toISOString()}'`)
@@ -190,7 +194,10 @@ export function requestErasure(
   })
 }
 
-/** Everything that is kept of a person and its recordings, hashed: rows, data keys and blobs. */
+/**
+ * Everything that is kept of a person and its recordings, hashed: rows, data keys and blobs. Of nobody
+ * (0), the recordings that an erasure keeps, whose browsers it retires.
+ */
 export async function fingerprint(
   { options: { db, blobs } }: TestErasure,
   projectId: number,
@@ -203,7 +210,7 @@ export async function fingerprint(
     where project_id = ${projectId} and person_id = ${personId}
     union all select row_to_json(l)::text from person_browsers l
     where project_id = ${projectId} and person_id = ${personId}
-    union all select row_to_json(b)::text from browsers b
+    union all select (to_jsonb(b) - ${personId === '0' ? 'retired' : ''}::text)::text from browsers b
     where project_id = ${projectId} and id = any(${browserIds}::uuid[])
     union all select row_to_json(k)::text from browser_keys k
     where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])

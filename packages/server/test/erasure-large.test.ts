@@ -5,11 +5,12 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
 import { browserPrefix, sessionPrefix } from '../src/blobs/blobs.ts'
-import { requestDeletion } from '../src/erasure/request.ts'
-import { type DeletionJobDetails, findDeletionJobDetails } from '../src/erasure/store.ts'
+import { type DeletionJobDetails, findDeletionJobDetails } from '../src/erasure/jobs.ts'
+import { giveUpEntries } from '../src/erasure/ledger-store.ts'
+import { requestDeletion, requestDeletions } from '../src/erasure/request.ts'
 import { migrate } from '../src/migrate.ts'
 import { writePerson } from '../src/persons/store.ts'
-import type { Db } from '../src/sql.ts'
+import { connectOne, type Db } from '../src/sql.ts'
 import { type TestProject, test } from './fixtures.ts'
 import {
   type Environment,
@@ -47,6 +48,22 @@ async function fill(
   { browsers, sessions }: Size,
 ): Promise<void> {
   await writePerson(db.sql, projectId, externalId, {}, true)
+  // What is more than that takes a statement too long.
+  for (let rest = browsers; rest > 0; rest -= 20_000) {
+    await fillPart(db, projectId, folder, externalId, {
+      browsers: Math.min(rest, 20_000),
+      sessions,
+    })
+  }
+}
+
+async function fillPart(
+  db: Db,
+  projectId: number,
+  folder: string,
+  externalId: string,
+  { browsers, sessions }: Size,
+): Promise<void> {
   const rows = await db.sql<{ browserId: string; sessionId: string }>`
     with new_browsers as (
       insert into browsers (project_id, id)
@@ -68,6 +85,7 @@ async function fill(
   const keys = rows.map(
     ({ browserId, sessionId }) => `${sessionPrefix(projectId, browserId, sessionId)}t-0-first`,
   )
+  if (rows.length === 0) return
   await db.sql`
     insert into chunks (project_id, session_id, tab, number, blob_key, state, intent_until,
       stored_at, bytes)
@@ -163,6 +181,8 @@ for (const [what, sizes] of Object.entries(cases)) {
   }) => {
     await migrate(address, 'keys')
     const env = await newEnvironment(address, { MASTER_KEY: masterKey })
+    // Each test has a folder of its own, and so a ledger.
+    await giveUpEntries(db.sql)
     const folder = join(env.DATA_DIR, 'blobs')
     const measured: Erased[] = []
     for (const size of sizes) {
@@ -190,6 +210,55 @@ for (const [what, sizes] of Object.entries(cases)) {
     if (large.seconds > 10) expect(large.seen.length).toBeGreaterThan(2)
   }, 600_000)
 }
+
+test(`DELETE of a person with ${byDepth('20,000', '300,000')} browsers is answered at once, alone and in a batch, while one of them is held; then the worker erases them all`, async ({
+  db,
+  address,
+  project,
+}) => {
+  await migrate(address, 'keys')
+  const env = await newEnvironment(address, { MASTER_KEY: masterKey })
+  const size = { browsers: byDepth(20_000, 300_000), sessions: 0 }
+  await fill(db, project, join(env.DATA_DIR, 'blobs'), 'one', { browsers: 1, sessions: 0 })
+  await fill(db, project, join(env.DATA_DIR, 'blobs'), 'ada', size)
+  await fill(db, project, join(env.DATA_DIR, 'blobs'), 'grace', { browsers: 1_000, sessions: 0 })
+  // Each test has a folder of its own, and so a ledger.
+  await giveUpEntries(db.sql)
+  await db.sql`analyze`
+  const terms = { projectId: project.id, keepRecordings: false, requestedBy: 'command' as const }
+  const milliseconds: Record<string, number> = {}
+  const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+    const begun = performance.now()
+    const result = await work()
+    milliseconds[what] = Math.round(performance.now() - begun)
+    return result
+  }
+  // A DELETE that touched its browsers would wait for these until its time is over.
+  const held = await connectOne(address)
+  await held.client.query('begin')
+  await held.sql`select from browsers where project_id = ${project.id} for update`
+  await timed('1 browser', () => requestDeletion(db, { ...terms, externalId: 'one' }))
+  await timed(`${size.browsers} browsers`, () =>
+    requestDeletion(db, { ...terms, externalId: 'ada' }),
+  )
+  const batch = await timed('a batch', () =>
+    requestDeletions(db, { ...terms, externalIds: ['grace', 'ada'] }),
+  )
+  expect(batch).toMatchObject([{ job: { status: 'pending' } }, { job: { status: 'pending' } }])
+  await held.client.query('rollback')
+  await held.end()
+  console.table(milliseconds)
+
+  const erased = await eraseAlone(db, project, env, 'ada')
+  expect(erased.removed).toMatchObject({ browsers: size.browsers, sessions: 0 })
+  // The worker has room for 80 MB of its own, which it did not need for so many ids.
+  console.table({ megabytes: erased.megabytes, seconds: erased.seconds })
+  const [left] = await db.sql`
+    select count(*)::integer as count from person_browsers l
+    join persons p on p.project_id = l.project_id and p.id = l.person_id
+    where l.project_id = ${project.id} and p.external_id = 'ada'`
+  expect(left).toEqual({ count: 0 })
+}, 1_800_000)
 
 /** Whether any of a project's recordings has a place left. */
 async function left(folder: string, { id }: TestProject): Promise<boolean> {

@@ -8,6 +8,7 @@ import { openFolder } from '../src/blobs/filesystem.ts'
 import { parseMasterKeys } from '../src/blobs/master-keys.ts'
 import { type EmbeddedDatabase, openEmbedded } from '../src/embedded/embedded.ts'
 import { postmasterOf } from '../src/embedded/postmaster.ts'
+import { addressesOf } from '../src/embedded/roles.ts'
 import { runNextAttempt } from '../src/erasure/attempt.ts'
 import { createErasureMetrics } from '../src/erasure/metrics.ts'
 import { openSigner } from '../src/erasure/signing-keys.ts'
@@ -15,6 +16,7 @@ import { startWorker } from '../src/erasure/worker.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { migrate } from '../src/migrate.ts'
+import { suppressionsWith } from '../src/projects/suppressions.ts'
 import { connect, type Db } from '../src/sql.ts'
 import { type Intercept, overBlobs, overDb, overSql } from './erasure-faults.ts'
 import {
@@ -54,6 +56,7 @@ beforeAll(async () => {
     log: createLog('silent'),
     metrics: createErasureMetrics(createMetrics().registry),
     signer: await openSigner(db, masterKeys),
+    suppressions: suppressionsWith(masterKeys),
     retryDelaysSeconds: [0, 0, 0, 0] as const,
     backupRetentionDays: 30,
   }
@@ -78,7 +81,7 @@ async function crash(dataDir: string): Promise<void> {
   await eventually(async () => serverOf() !== pid)
 }
 
-/** An attempt in whose n-th effect the database crashes; answers whether it came so far. */
+/** An attempt in whose n-th effect the database crashes; returns whether it came so far. */
 async function attemptWithCrash(n: number, when: 'before' | 'during'): Promise<boolean> {
   const dataDir = join(folder, 'data')
   let count = 0
@@ -184,12 +187,10 @@ test('PostgreSQL crashes again and again under the running service: it goes on b
       expect([200, 201, 202, 404, 500, 503]).toContain(answer.status)
       return answer.status < 500 && answer
     })
-  const address = {
-    host: join(env.DATA_DIR, 'postgres'),
-    port: 5432,
-    user: 'lethe',
-    database: 'lethe',
-  }
+  const address = addressesOf(
+    join(env.DATA_DIR, 'postgres'),
+    join(env.DATA_DIR, 'postgres'),
+  ).superuser
   const jobIds: string[] = []
   for (let round = 0; round < byDepth(3, 30); round++) {
     for (let n = 0; n < 5; n++) {

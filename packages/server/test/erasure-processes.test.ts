@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { openFolder } from '../src/blobs/filesystem.ts'
 import { parseMasterKeys } from '../src/blobs/master-keys.ts'
-import { reapLostAttempts } from '../src/erasure/attempts.ts'
+import { reapLostAttempts } from '../src/erasure/job-leases.ts'
+import { giveUpEntries } from '../src/erasure/ledger-store.ts'
 import { migrate } from '../src/migrate.ts'
 import type { Db, DbAddress } from '../src/sql.ts'
 import {
@@ -49,6 +50,8 @@ interface Stage {
 }
 
 async function setStage(db: Db, address: DbAddress, project: TestProject): Promise<Stage> {
+  // Each stage has a folder of its own, and so a ledger.
+  await giveUpEntries(db.sql)
   await migrate(address, 'keys')
   const env = await newEnvironment(address, {
     MASTER_KEY: masterKey,

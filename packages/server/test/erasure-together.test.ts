@@ -1,16 +1,16 @@
 import { describe, expect } from 'vitest'
 import { BlobFault, sessionPrefix } from '../src/blobs/blobs.ts'
 import { runAll, runAttempts, runNextAttempt, Stopping } from '../src/erasure/attempt.ts'
-import { reapLostAttempts } from '../src/erasure/attempts.ts'
 import {
   browsersOfSmall,
   type ClaimedJobs,
   claimJobs,
+  reapLostAttempts,
   rowsOfSmall,
   togetherMaximum,
-} from '../src/erasure/claim.ts'
+} from '../src/erasure/job-leases.ts'
+import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/jobs.ts'
 import { findReceipt, hashOfReceipt } from '../src/erasure/receipts.ts'
-import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/store.ts'
 import { intendChunk } from '../src/recordings/ingest-store.ts'
 import type { Db } from '../src/sql.ts'
 import { overBlobs, overDb } from './erasure-faults.ts'
@@ -87,7 +87,7 @@ describe('what is claimed together', () => {
     expect(await claim(db)).toEqual([])
   })
 
-  test('is nobody with much recorded, whether first or later', async ({ erasure, project, db }) => {
+  test('are never persons with much recorded, first or later', async ({ erasure, project, db }) => {
     const size = { browsers: 1, sessions: 1, chunks: 1 }
     const first = await requested(erasure, project.id, 'many browsers', {
       ...size,
@@ -104,7 +104,7 @@ describe('what is claimed together', () => {
     expect(idsOf(await claim(db))).toEqual([rows.jobId])
   })
 
-  test('are first attempts: what brings its worker down does so alone the next time', async ({
+  test('are first attempts only: a job that crashed its worker runs alone the next time', async ({
     erasure,
     project,
     db,
@@ -263,7 +263,7 @@ describe('where one of them cannot be erased', () => {
     }
   })
 
-  test('yet, as it has an upload under way, nobody waits for it', async ({
+  test('because it has an upload in progress, the others do not wait for it', async ({
     erasure,
     project,
     db,
@@ -286,7 +286,7 @@ describe('where one of them cannot be erased', () => {
     await clock.close()
   })
 
-  test('as its lease was lost, nobody is touched by it, and the others are completed', async ({
+  test('because its lease was lost, it changes nothing, and the others are completed', async ({
     erasure,
     project,
     db,

@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { client } from '@lethe/contract/client.ts'
-import { test as base, inject } from 'vitest'
-import { buildApp } from '../src/app.ts'
+import { test as base, expect, inject } from 'vitest'
+import { type AppOptions, buildApp } from '../src/app.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics, type Metrics } from '../src/metrics.ts'
 import { readCursorKey } from '../src/migrate.ts'
-import type { RateLimit } from '../src/projects/rate-limit.ts'
 import { createKey, createProject } from '../src/projects/store.ts'
 import { connect, connectOne, type Db, type DbAddress } from '../src/sql.ts'
+import { createDatabase, dropDatabase } from './databases.ts'
+
+type Client = Awaited<ReturnType<typeof connectOne>>['client']
 
 export interface TestProject {
   id: number
@@ -56,12 +59,15 @@ export const test = base.extend<{
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
     async ({}, use) => {
       const template = inject('postgres')
-      const { client, end } = await connectOne({ ...template, database: 'postgres' })
+      const servers = inject('servers')
       const database = `lethe_${randomUUID().replaceAll('-', '')}`
-      await client.query(`create database ${database} template ${template.database}`)
+      await createDatabase(servers, database, template.database)
       await use({ ...template, database })
-      await client.query(`drop database ${database} with (force)`)
+      const { client, end } = await connectOne({ ...template, database: 'postgres' })
+      const left = await connectionsTo(client, database)
       await end()
+      await dropDatabase(servers, database)
+      expect(left, 'connections that this file left open').toEqual([])
     },
     { scope: 'file' },
   ],
@@ -81,6 +87,18 @@ export const test = base.extend<{
   },
 })
 
+/** The statements of the connections that are still there when those that end have ended. */
+async function connectionsTo(client: Client, database: string): Promise<string[]> {
+  for (const end = Date.now() + 10_000; ; await sleep(10)) {
+    const { rows } = await client.query<{ query: string }>(
+      `select query from pg_stat_activity where datname = $1 and backend_type = 'client backend'
+         and application_name !~ '^citus'`,
+      [database],
+    )
+    if (rows.length === 0 || Date.now() > end) return rows.map(({ query }) => query)
+  }
+}
+
 export async function newProject(db: Db): Promise<TestProject> {
   const { id } = await createProject(db.sql, 'a project')
   const secret = await createKey(db.sql, id, 'secret', 'secret')
@@ -92,7 +110,7 @@ export async function startService(
   db: Db,
   address: DbAddress,
   project: TestProject,
-  options: { rateLimit?: RateLimit } = {},
+  options: Partial<AppOptions> = {},
 ): Promise<Service & { close(): Promise<void> }> {
   let logged = ''
   const destination = new Writable({

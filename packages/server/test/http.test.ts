@@ -20,7 +20,7 @@ function speak(service: Service, bytes: string): Promise<string> {
 }
 
 describe('404 not_found', () => {
-  test('for a path that is none, in the one shape', async ({ service }) => {
+  test('for an unknown path, in the common error shape', async ({ service }) => {
     for (const path of [
       '/v1/no-such-thing',
       '/v1',
@@ -67,9 +67,7 @@ describe('405 method_not_allowed', () => {
 })
 
 describe('414 uri_too_long', () => {
-  test('for a URL of more than 8 KiB, and for one that no server would read', async ({
-    service,
-  }) => {
+  test('for a URL of more than 8 KiB, and for a much larger one', async ({ service }) => {
     for (const length of [8_200, 20_000, 40_000]) {
       const answer = await service.send(`/v1/persons/${'x'.repeat(length)}`)
       expect([answer.status, answer.json.error.code], String(length)).toEqual([414, 'uri_too_long'])
@@ -167,7 +165,7 @@ test('the server API answers no CORS', async ({ service }) => {
 })
 
 describe('503 unavailable', () => {
-  test('while the database is away, with Retry-After, and recovery without a restart', async ({
+  test('while the database is down, with Retry-After, and recovery without a restart', async ({
     db,
     address,
     project,
@@ -268,7 +266,9 @@ test('/docs shows the API and asks no other host for anything', async ({ service
   const urls = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url as string)
   expect(urls.length).toBeGreaterThan(3)
   expect(urls.filter((url) => /^(?:https?:)?\/\//.test(url))).toEqual([])
-  expect(page.headers.get('content-security-policy')).toContain("default-src 'self'")
+  const policy = page.headers.get('content-security-policy') ?? ''
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).not.toMatch(/https?:|[a-z]+\.[a-z]+|\*/)
   const document = await service.send('/docs/json', { key: null })
   expect(Object.keys(document.json.paths)).toContain('/v1/persons/{externalId}')
 })

@@ -1,9 +1,26 @@
 import { createHmac, randomUUID } from 'node:crypto'
+import type { IdentityProofs } from '@lethe/contract/dashboard-projects.ts'
+import { exportJWK, exportPKCS8, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { describe, expect } from 'vitest'
+import {
+  createIdentitySecret,
+  endIdentitySecrets,
+  isProven,
+  readIdentityRules,
+  readIdentitySecrets,
+} from '../src/projects/identity.ts'
+import {
+  addIdentityKey,
+  listIdentityKeys,
+  removeIdentityKey,
+} from '../src/projects/identity-keys.ts'
+import { updateProjectSettings } from '../src/projects/settings-store.ts'
+import { countBrowserKeys } from '../src/recordings/browser-keys.ts'
+import { expireRecordings } from '../src/retention/retention.ts'
 import type { Db } from '../src/sql.ts'
 import { connectOne } from '../src/sql.ts'
 import { type Answer, newProject } from './fixtures.ts'
-import { test, waitUntilBlocked } from './recordings-fixtures.ts'
+import { blobKeys, startIngesting, test, waitUntilBlocked } from './recordings-fixtures.ts'
 
 /** What an answer is made of, whose bytes tell nothing apart. */
 function bytesOf({ status, text, headers }: Answer): string {
@@ -98,7 +115,7 @@ describe('the first identify', () => {
 })
 
 describe('a browser', () => {
-  test("is one person's for ever: another gets a new browser, and nothing is written", async ({
+  test('stays linked to one person: another person gets a new browser, and nothing is written', async ({
     ingesting,
     db,
     project,
@@ -111,7 +128,11 @@ describe('a browser', () => {
     expect((await ingesting.send('/v1/persons/grace')).status).toBe(404)
   })
 
-  test("identified as two at once is one of them's", async ({ ingesting, db, project }) => {
+  test('identified as two persons at once is linked to one of them', async ({
+    ingesting,
+    db,
+    project,
+  }) => {
     for (let round = 0; round < 20; round++) {
       const { browserId } = await ingesting.start()
       const names = [`ada ${round}`, `grace ${round}`]
@@ -168,7 +189,7 @@ describe('while the person is being deleted', () => {
     expect(new Set(answers.map(bytesOf)).size).toBe(1)
     expect(answers[0]!.status).toBe(200)
 
-    // Nothing was written: the browser is nobody's, and free for whoever identifies next.
+    // Nothing was written: the browser is nobody's, and free for the next identify.
     expect(await linkOf(db, project.id, leaving.browserId)).toBeUndefined()
     expect((await ingesting.chunk(leaving)).status).toBe(200)
     expect((await ingesting.identify(leaving.browserId, 'somebody else')).json.next).toBe(
@@ -190,19 +211,24 @@ describe('while the person is being deleted', () => {
     expect(asKnown.json.next).toBe('new_browser')
   })
 
-  test('its own browsers are retired, an identify that was on its way too', async ({
+  test('its own browsers record nothing from the DELETE on: no session, chunk or identify', async ({
     ingesting,
   }) => {
-    const { browserId } = await ingesting.start()
+    const { browserId, sessionId } = await ingesting.start()
     await ingesting.identify(browserId, 'leaving')
+    await ingesting.chunk({ browserId, sessionId, number: 0 })
     await ingesting.send('/v1/persons/leaving', { method: 'DELETE' })
+    const started = await ingesting.ingest('start', { browserId })
+    expect([started.status, started.json.next]).toEqual([410, 'new_browser'])
+    const chunk = await ingesting.chunk({ browserId, sessionId, number: 1 })
+    expect([chunk.status, chunk.json.next]).toEqual([410, 'new_browser'])
     const { status, json } = await ingesting.identify(browserId, 'leaving')
     expect([status, json.next]).toEqual([410, 'new_browser'])
   })
 })
 
 describe('identify and a deletion at once', () => {
-  test("end with the browser retired, or nobody's", async ({ ingesting, db, project }) => {
+  test('end with the browser refused, or linked to nobody', async ({ ingesting, db, project }) => {
     const seen = new Set<string>()
     for (let round = 0; round < 40; round++) {
       const name = `person-${round}`
@@ -218,11 +244,10 @@ describe('identify and a deletion at once', () => {
       ])
       expect([identified.status, identified.text]).toEqual([200, '{"next":"continue"}'])
       expect(deleted.status).toBe(202)
-      const [browser] = await db.sql<{ retired: boolean }>`
-        select retired from browsers where project_id = ${project.id} and id = ${browserId}`
       const isLinked = (await linkOf(db, project.id, browserId)) === name
-      expect(browser?.retired).toBe(isLinked)
-      seen.add(isLinked ? 'linked, then retired' : 'ignored')
+      const { status } = await ingesting.ingest('start', { browserId })
+      expect(status).toBe(isLinked ? 410 : 200)
+      seen.add(isLinked ? 'linked, then refused' : 'ignored')
     }
     expect(seen.size).toBeGreaterThan(0)
   })
@@ -247,9 +272,8 @@ describe('identify and a deletion at once', () => {
     await holder.client.query('commit')
     await holder.end()
     expect([(await identifying).status, (await deleting).status]).toEqual([200, 202])
-    const [browser] = await db.sql`
-      select retired from browsers where project_id = ${project.id} and id = ${browserId}`
-    expect(browser).toEqual({ retired: true })
+    expect(await linkOf(db, project.id, browserId)).toBe('ada')
+    expect((await ingesting.ingest('start', { browserId })).status).toBe(410)
   })
 
   test('wait for each other: an identify that came second writes nothing', async ({
@@ -279,48 +303,216 @@ describe('identify and a deletion at once', () => {
   })
 })
 
-describe('where a project signs its user ids', () => {
-  const secret = 'a secret of the project'
-  const sign = (userId: string, key = secret) =>
+describe('where a project proves its user ids', () => {
+  const hashOf = (userId: string, key: string) =>
     createHmac('sha256', key).update(userId).digest('hex')
+  const tokenOf = (claims: JWTPayload, key: string, alg = 'HS256') =>
+    new SignJWT(claims).setProtectedHeader({ alg }).sign(Buffer.from(key))
+  const inAnHour = () => Math.floor(Date.now() / 1_000) + 3_600
 
-  test('only the right signature identifies', async ({ ingesting, db, project }) => {
-    await db.sql`update projects set identify_secret = ${secret} where id = ${project.id}`
+  test('only the right proof identifies', async ({ ingesting, recordings, db, project }) => {
+    const { masterKeys } = recordings.browserKeys
+    const secret = await createIdentitySecret(db.sql, masterKeys, project.id)
     const { browserId } = await ingesting.start()
+    const exp = inAnHour()
+    const { privateKey } = await generateKeyPair('EdDSA')
+    const none = `${btoa('{"alg":"none"}')}.${btoa(JSON.stringify({ sub: 'ada', exp }))}.`
     const wrong = [
       undefined,
       '',
       'x',
-      sign('grace'),
-      sign('ada', 'another'),
-      sign('ada').slice(0, -2),
-      `${sign('ada')}00`,
+      hashOf('grace', secret),
+      hashOf('ada', 'another'),
+      hashOf('ada', secret).slice(0, -2),
+      `${hashOf('ada', secret)}00`,
       'g'.repeat(64),
+      await tokenOf({ sub: 'grace', exp }, secret),
+      await tokenOf({ sub: 'ada', exp: exp - 7_200 }, secret),
+      await tokenOf({ sub: 'ada' }, secret),
+      await tokenOf({ exp }, secret),
+      await tokenOf({ sub: 'ada', exp }, 'another'.repeat(8)),
+      await tokenOf({ sub: 'ada', exp }, secret, 'HS512'),
+      await new SignJWT({ sub: 'ada', exp }).setProtectedHeader({ alg: 'EdDSA' }).sign(privateKey),
+      none,
     ]
     for (const userHash of wrong) {
-      const { status, json } = await ingesting.ingest('identify', {
-        browserId,
-        userId: 'ada',
-        userHash,
-      })
+      const body = { browserId, userId: 'ada', userHash }
+      const { status, json } = await ingesting.ingest('identify', body)
       // The page goes on recording: it is the identification that was refused.
       expect([status, json.error.code, json.next]).toEqual([403, 'forbidden', 'continue'])
     }
     expect((await ingesting.send('/v1/persons/ada')).status).toBe(404)
-    for (const userHash of [sign('ada'), sign('ada').toUpperCase()]) {
+    const hash = hashOf('ada', secret)
+    const token = await tokenOf({ sub: 'ada', exp }, secret)
+    for (const userHash of [hash, hash.toUpperCase(), token]) {
       const { status } = await ingesting.ingest('identify', { browserId, userId: 'ada', userHash })
       expect(status).toBe(200)
     }
     expect(await linkOf(db, project.id, browserId)).toBe('ada')
   })
 
-  test('a wrong signature is refused alike, whoever exists and whatever the browser', async ({
+  test('two secrets work at once, and an older one ends', async ({ recordings, db, project }) => {
+    const { masterKeys } = recordings.browserKeys
+    const create = () => createIdentitySecret(db.sql, masterKeys, project.id)
+    const read = () => readIdentitySecrets(db, masterKeys, project.id)
+    const first = await create()
+    const second = await create()
+    expect(await read()).toEqual([second, first])
+    const third = await create()
+    expect(await read()).toEqual([third, second])
+    await endIdentitySecrets(db.sql, project.id, 1)
+    expect(await read()).toEqual([third])
+    const isRight = async (proof: string) =>
+      isProven(await readIdentityRules(db, masterKeys, project.id), 'ada', proof)
+    expect(await isRight(hashOf('ada', third))).toBe(true)
+    expect(await isRight(hashOf('ada', second))).toBe(false)
+    await endIdentitySecrets(db.sql, project.id, 0)
+    expect(await read()).toEqual([])
+  })
+
+  test('a public key takes EdDSA tokens, two keys work at once, and one that ended does not', async ({
     ingesting,
+    recordings,
+    db,
+    project,
+  }) => {
+    const { masterKeys } = recordings.browserKeys
+    const exp = inAnHour()
+    const isRight = async (proof: string) =>
+      isProven(await readIdentityRules(db, masterKeys, project.id), 'ada', proof)
+    const pairs = await Promise.all([1, 2].map(() => generateKeyPair('EdDSA')))
+    const tokens = []
+    for (const { privateKey, publicKey } of pairs) {
+      const signed = new SignJWT({ sub: 'ada', exp }).setProtectedHeader({ alg: 'EdDSA' })
+      tokens.push(await signed.sign(privateKey))
+      await addIdentityKey(db.sql, project.id, await exportSPKI(publicKey))
+    }
+    const [first = '', second = ''] = tokens
+    expect([await isRight(first), await isRight(second)]).toEqual([true, true])
+    const { privateKey } = pairs[0] as (typeof pairs)[0]
+    const signed = (claims: JWTPayload) =>
+      new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA' }).sign(privateKey)
+    const [newer, older] = await listIdentityKeys(db.sql, project.id)
+    const asSecret = older?.publicKey as string
+    for (const wrong of [
+      await signed({ sub: 'grace', exp }),
+      await signed({ sub: 'ada' }),
+      await signed({ sub: 'ada', exp: exp - 7_200 }),
+      await tokenOf({ sub: 'ada', exp }, asSecret.padEnd(64, '0')),
+      await new SignJWT({ sub: 'ada', exp })
+        .setProtectedHeader({ alg: 'HS256' })
+        .sign(Buffer.from(asSecret, 'base64url')),
+      await new SignJWT({ sub: 'ada', exp })
+        .setProtectedHeader({ alg: 'HS256' })
+        .sign(Buffer.from(await exportSPKI((pairs[0] as (typeof pairs)[0]).publicKey))),
+      hashOf('ada', asSecret),
+    ]) {
+      expect(await isRight(wrong)).toBe(false)
+    }
+    await removeIdentityKey(db.sql, project.id, older?.id as string)
+    expect([await isRight(first), await isRight(second)]).toEqual([false, true])
+    expect(await listIdentityKeys(db.sql, project.id)).toEqual([newer])
+
+    const { browserId } = await ingesting.start()
+    const identified = (userHash: string) =>
+      ingesting.ingest('identify', { browserId, userId: 'ada', userHash })
+    expect((await identified(first)).status).toBe(403)
+    expect((await identified(second)).status).toBe(200)
+  })
+
+  test('only tokens, or only EdDSA tokens, are taken where the project says so', async ({
+    recordings,
+    db,
+    project,
+  }) => {
+    const { masterKeys } = recordings.browserKeys
+    const secret = await createIdentitySecret(db.sql, masterKeys, project.id)
+    const { publicKey, privateKey } = await generateKeyPair('EdDSA')
+    await addIdentityKey(db.sql, project.id, JSON.stringify(await exportJWK(publicKey)))
+    const claims = { sub: 'ada', exp: inAnHour() }
+    const proofs = [
+      hashOf('ada', secret),
+      await tokenOf(claims, secret),
+      await new SignJWT(claims).setProtectedHeader({ alg: 'Ed25519' }).sign(privateKey),
+    ]
+    const taken = async (identityProofs: IdentityProofs) => {
+      await updateProjectSettings(db.sql, project.id, { identityProofs })
+      const rules = await readIdentityRules(db, masterKeys, project.id)
+      return Promise.all([...proofs, undefined].map((proof) => isProven(rules, 'ada', proof)))
+    }
+    expect(await taken('any')).toEqual([true, true, true, false])
+    expect(await taken('tokens')).toEqual([false, true, true, false])
+    expect(await taken('eddsa')).toEqual([false, false, true, false])
+    // Nobody is let in by what is no longer there.
+    const [key] = await listIdentityKeys(db.sql, project.id)
+    await expect(
+      db.begin((tx) => removeIdentityKey(tx, project.id, key?.id as string)),
+    ).rejects.toMatchObject({ code: 'invalid_request' })
+    await endIdentitySecrets(db.sql, project.id, 0)
+    expect(await taken('tokens')).toEqual([false, false, true, false])
+    await removeIdentityKey(db.sql, project.id, key?.id as string)
+    expect(await taken('tokens')).toEqual([false, false, false, false])
+    expect(await taken('any')).toEqual([true, true, true, true])
+    await expect(taken('eddsa')).rejects.toMatchObject({ code: 'invalid_request' })
+  })
+
+  test('an invalid key, a private key, another kind of key and a third key are refused', async ({
+    db,
+    project,
+  }) => {
+    const add = (text: string) => db.begin((tx) => addIdentityKey(tx, project.id, text))
+    const { privateKey, publicKey } = await generateKeyPair('EdDSA', { extractable: true })
+    const rsa = await generateKeyPair('RS256')
+    for (const text of [
+      'x',
+      '{}',
+      '{',
+      'null',
+      await exportPKCS8(privateKey),
+      JSON.stringify(await exportJWK(privateKey)),
+      await exportSPKI(rsa.publicKey),
+      JSON.stringify({ ...(await exportJWK(publicKey)), crv: 'X25519' }),
+    ]) {
+      await expect(add(text)).rejects.toMatchObject({ code: 'invalid_request' })
+    }
+    for (const text of [await exportSPKI(publicKey), JSON.stringify(await exportJWK(publicKey))]) {
+      await add(text)
+    }
+    expect(await listIdentityKeys(db.sql, project.id)).toHaveLength(1)
+    const others = await Promise.all([1, 2].map(() => generateKeyPair('EdDSA')))
+    const added = await Promise.allSettled(
+      others.map(async (pair) => add(await exportSPKI(pair.publicKey))),
+    )
+    expect(added.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  })
+
+  test('a secret is stored wrapped, also one that an older version kept in clear', async ({
+    recordings,
+    db,
+    project,
+  }) => {
+    const { masterKeys } = recordings.browserKeys
+    const kept = 'ab'.repeat(32)
+    await db.sql`update projects set identify_secret = ${kept} where id = ${project.id}`
+    const read = () => readIdentitySecrets(db, masterKeys, project.id)
+    expect(await Promise.all([read(), read()])).toContainEqual([kept])
+    expect(await read()).toEqual([kept])
+    const created = await createIdentitySecret(db.sql, masterKeys, project.id)
+    const stored = await db.sql<{ row: string }>`
+      select to_jsonb(s)::text as row from project_secrets s
+      union all
+      select to_jsonb(p)::text from projects p`
+    for (const { row } of stored) expect(row).not.toMatch(new RegExp(`${kept}|${created}`))
+  })
+
+  test('a wrong proof is refused alike, whether or not the person exists, for any browser', async ({
+    ingesting,
+    recordings,
     db,
     project,
   }) => {
     await ingesting.send('/v1/persons', { method: 'POST', body: { externalId: 'ada' } })
-    await db.sql`update projects set identify_secret = ${secret} where id = ${project.id}`
+    await createIdentitySecret(db.sql, recordings.browserKeys.masterKeys, project.id)
     const { browserId } = await ingesting.start()
     const texts = []
     for (const [browser, userId] of [
@@ -328,10 +520,73 @@ describe('where a project signs its user ids', () => {
       [browserId, 'nobody'],
       [randomUUID(), 'ada'],
     ]) {
-      const body = { browserId: browser, userId, userHash: sign('x') }
+      const body = { browserId: browser, userId, userHash: hashOf('x', 'y') }
       const { text } = await ingesting.ingest('identify', body)
       texts.push(text.replace(/"requestId":"[^"]+"/, ''))
     }
     expect(new Set(texts).size).toBe(1)
+  })
+})
+
+describe('a person with as many browsers as it may have', () => {
+  const limits = { perAddress: 0, perProject: 0, browsersPerPerson: 2 }
+
+  test('gets no further one: it is told to stop, and what it recorded is deleted', async ({
+    recordings,
+    address,
+    db,
+    project,
+  }) => {
+    const ingesting = await startIngesting(recordings, address, project, { ingestLimits: limits })
+    const browsers = [await ingesting.start(), await ingesting.start()]
+    for (const { browserId } of browsers) {
+      expect((await ingesting.identify(browserId, 'ada')).json.next).toBe('continue')
+    }
+    const further = await ingesting.start()
+    await ingesting.chunk(further)
+    const refused = await ingesting.identify(further.browserId, 'ada')
+    expect([refused.status, refused.json.next]).toEqual([200, 'stop'])
+
+    // From then on it records nothing, and what it sent cannot be opened.
+    expect((await ingesting.chunk({ ...further, number: 1 })).status).toBe(410)
+    expect((await ingesting.ingest('start', { browserId: further.browserId })).status).toBe(410)
+    expect((await ingesting.identify(further.browserId, 'ada')).status).toBe(410)
+    expect(await countBrowserKeys(db.sql, project.id, [further.browserId])).toBe(0)
+    const listed = await ingesting.send('/v1/persons/ada/sessions')
+    expect(listed.json.sessions.map(({ id }: { id: string }) => id).sort()).toEqual(
+      browsers.map(({ sessionId }) => sessionId).sort(),
+    )
+    expect(await expireRecordings(recordings)).toMatchObject({ sessions: 1, browsers: 1 })
+    expect(await blobKeys(recordings)).toEqual([])
+    const [left] = await db.sql`
+      select from browsers where project_id = ${project.id} and id = ${further.browserId}`
+    expect(left).toBeUndefined()
+
+    // Its own browsers go on, and other persons have room.
+    expect((await ingesting.identify(browsers[0]!.browserId, 'ada')).json.next).toBe('continue')
+    expect((await ingesting.chunk({ ...browsers[0]!, number: 5 })).status).toBe(200)
+    const other = await ingesting.start()
+    expect((await ingesting.identify(other.browserId, 'grace')).json.next).toBe('continue')
+    await ingesting.close()
+  })
+
+  test('has room again when the last recording of one of them is gone', async ({
+    recordings,
+    address,
+    db,
+    project,
+  }) => {
+    const ingesting = await startIngesting(recordings, address, project, { ingestLimits: limits })
+    const first = await ingesting.start()
+    await ingesting.identify(first.browserId, 'ada')
+    const second = await ingesting.start()
+    await ingesting.identify(second.browserId, 'ada')
+    await db.sql`
+      update sessions set started_at = started_at - interval '31 days'
+      where project_id = ${project.id} and id = ${first.sessionId}`
+    await expireRecordings(recordings)
+    const third = await ingesting.start()
+    expect((await ingesting.identify(third.browserId, 'ada')).json.next).toBe('continue')
+    await ingesting.close()
   })
 })

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
-import { revokeKey } from '../src/projects/store.ts'
-import { demoKey } from '../src/recordings/demo.ts'
+import { writeAudit } from '../src/members/audit-store.ts'
+import { listProjects } from '../src/projects/store.ts'
+import { findDemoKey, openDemo } from '../src/recordings/demo.ts'
 import { publishSdk, readSdk } from '../src/recordings/sdk-files.ts'
-import { newProject } from './fixtures.ts'
 import { test as base, startIngesting } from './recordings-fixtures.ts'
 
 /** `build`: makes a folder as the build of the SDK does, with files of that version. */
@@ -16,7 +16,7 @@ const test = base.extend<{ build: (version: string) => Promise<string> }>({
     const folder = await mkdtemp(join(tmpdir(), 'lethe-sdk-'))
     await use(async (version) => {
       const files: Record<string, object> = {}
-      for (const name of ['lethe.js', 'recorder.js', 'snippet.html']) {
+      for (const name of ['lethe.js', 'recorder.js', 'more.js', 'snippet.html']) {
         const text = `/* ${name} of ${version} */ "{{host}}/sdk/${version}/lethe.js" "{{key}}"`
         await writeFile(join(folder, name), text)
         const integrity = `sha384-${hash('sha384', text, 'base64')}`
@@ -30,7 +30,7 @@ const test = base.extend<{ build: (version: string) => Promise<string> }>({
 })
 
 describe('the files of the SDK', () => {
-  test('are served under their version, for ever, to pages of any origin', async ({
+  test('are served under their version, cacheable for ever, to pages of any origin', async ({
     recordings,
     address,
     project,
@@ -38,7 +38,7 @@ describe('the files of the SDK', () => {
   }) => {
     const sdk = await readSdk(await build('1.2.3'))
     const service = await startIngesting(recordings, address, project, { sdk })
-    for (const name of ['lethe.js', 'recorder.js', 'manifest.json']) {
+    for (const name of ['lethe.js', 'recorder.js', 'more.js', 'manifest.json']) {
       const answer = await service.send(`/sdk/1.2.3/${name}`, { key: null })
       expect(answer.status).toBe(200)
       expect(answer.text).toBe(sdk?.files.get(name)?.toString())
@@ -55,7 +55,7 @@ describe('the files of the SDK', () => {
     await service.close()
   })
 
-  test('are sent compressed to whoever takes that', async ({
+  test('are sent compressed to clients that accept it', async ({
     recordings,
     address,
     project,
@@ -100,7 +100,7 @@ describe('the files of the SDK', () => {
     await service.close()
   })
 
-  test('are refused where one is not the one that pages check for', async ({ build }) => {
+  test('are refused if one does not have the hash that pages check', async ({ build }) => {
     const folder = await build('1.2.3')
     await writeFile(join(folder, 'recorder.js'), 'changed')
     await expect(readSdk(folder)).rejects.toThrow(/recorder.js/)
@@ -117,19 +117,20 @@ describe('the files of the SDK', () => {
 })
 
 describe('the demo page', () => {
+  const origin = 'http://localhost:3000'
+
   test('has the snippet with a working key, under a strict policy', async ({
     recordings,
     address,
     project,
     build,
     db,
-    folder,
   }) => {
-    const path = join(folder, 'demo-key')
+    await openDemo(db, [origin], writeAudit)
     const sdk = await readSdk(await build('1.2.3'))
     const service = await startIngesting(recordings, address, project, {
       sdk,
-      findDemoKey: () => demoKey(db.sql, path),
+      findDemoKey: () => findDemoKey(db.sql),
     })
     const { status, text, headers } = await service.send('/demo', { key: null })
     expect(status).toBe(200)
@@ -138,11 +139,19 @@ describe('the demo page', () => {
     expect(text).toContain(`<script nonce="${nonce}">`)
     expect(text).not.toMatch(/<script>|<style>|\{\{|\sstyle=|\son[a-z]+=/)
     expect(text).toContain('"/sdk/1.2.3/lethe.js"')
-    const [key] = /pk_[0-9A-Za-z]{49}/.exec(text) ?? []
-    expect((await service.ingest('start', {}, { key: key! })).status).toBe(200)
+    const [key = ''] = /pk_[0-9A-Za-z]{49}/.exec(text) ?? []
+    expect((await service.ingest('start', {}, { key, headers: { origin } })).status).toBe(200)
     const again = await service.send('/demo', { key: null })
     expect(again.text).toContain(key)
     expect(again.text).not.toContain(nonce)
+    // The key of a page is used in its place, and nothing that is none.
+    const own = await service.send(`/demo?key=${project.publicKey}`, { key: null })
+    expect(own.text).toContain(project.publicKey)
+    for (const other of ['pk_x', project.secretKey, '%3Cscript%3E', `${key}&key=${key}`]) {
+      const { text: page } = await service.send(`/demo?key=${other}`, { key: null })
+      expect(page).toContain(key)
+      expect(page).not.toContain(project.secretKey)
+    }
     await service.close()
   })
 
@@ -150,27 +159,56 @@ describe('the demo page', () => {
     expect((await ingesting.send('/demo', { key: null })).status).toBe(404)
   })
 
-  test('keeps its key, for its owner only, and makes a new one when it has to', async ({
+  test("records into a project of its own, and only from the service's own address", async ({
     db,
-    folder,
+    recordings,
+    address,
+    project,
+    build,
   }) => {
-    await newProject(db)
-    const path = join(folder, 'demo-key')
-    const first = await demoKey(db.sql, path)
-    expect(first).toMatch(/^pk_/)
-    expect(await demoKey(db.sql, path)).toBe(first)
-    expect((await readFile(path, 'utf8')).trim()).toBe(first)
-    expect((await stat(path)).mode & 0o777).toBe(0o600)
+    await openDemo(db, [origin], writeAudit)
+    const first = await findDemoKey(db.sql)
+    await openDemo(db, [origin, 'http://127.0.0.1:3000'], writeAudit)
+    expect(await findDemoKey(db.sql)).toBe(first)
+    const projects = await db.sql<{ id: number }>`select id from projects where is_demo`
+    expect(projects).toHaveLength(1)
+    expect((await listProjects(db.sql)).map(({ id }) => id)).not.toContain(projects[0]!.id)
+    const written = await db.sql<{ action: string }>`
+      select action from audit_log where project_id = ${projects[0]!.id} order by id`
+    expect(written.map(({ action }) => action)).toEqual(['project.created', 'key.created'])
 
-    const [key] = await db.sql<{ id: string }>`
-      select id from keys where last4 = ${first!.slice(-4)} and name = 'demo page'`
-    await revokeKey(db.sql, key!.id, 0)
-    const second = await demoKey(db.sql, path)
-    expect(second).not.toBe(first)
-    await writeFile(path, 'nonsense')
-    const third = await demoKey(db.sql, path)
-    expect(third).not.toBe(second)
-    await rm(path)
-    expect(await demoKey(db.sql, path)).not.toBe(third)
+    const sdk = await readSdk(await build('1.2.3'))
+    const options = { sdk, findDemoKey: () => findDemoKey(db.sql) }
+    const service = await startIngesting(recordings, address, project, options)
+    const start = async (headers: Record<string, string>) =>
+      (await service.ingest('start', {}, { key: first, headers })).status
+    expect(await start({ origin: 'http://127.0.0.1:3000' })).toBe(200)
+    expect(await start({ origin: 'https://shop.example' })).toBe(403)
+    expect(await start({})).toBe(403)
+    await service.close()
+  })
+
+  test('makes no key at a visit, however often its own is revoked', async ({
+    db,
+    recordings,
+    address,
+    project,
+    build,
+  }) => {
+    await openDemo(db, [origin], writeAudit)
+    const sdk = await readSdk(await build('1.2.3'))
+    const options = { sdk, findDemoKey: () => findDemoKey(db.sql) }
+    const service = await startIngesting(recordings, address, project, options)
+    const countKeys = async () => (await db.sql`select from keys`).length
+    const before = await countKeys()
+    await service.send('/demo', { key: null })
+    await db.sql`
+      update keys set revoked_at = app_now()
+      where project_id = (select id from projects where is_demo)`
+    await openDemo(db, [origin], writeAudit)
+    const { text } = await service.send('/demo', { key: null })
+    expect(text).not.toMatch(/pk_[0-9A-Za-z]{49}/)
+    expect(await countKeys()).toBe(before)
+    await service.close()
   })
 })

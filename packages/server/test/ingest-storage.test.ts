@@ -3,8 +3,8 @@ import { describe, expect } from 'vitest'
 import { openBlobs } from '../src/blobs/open-blobs.ts'
 import { migrate } from '../src/migrate.ts'
 import { countBrowserKeys } from '../src/recordings/browser-keys.ts'
-import { expireRecordings } from '../src/recordings/retention.ts'
 import type { Recordings } from '../src/recordings/upload.ts'
+import { expireRecordings } from '../src/retention/retention.ts'
 import { connect, connectOne, type Db, type DbAddress } from '../src/sql.ts'
 import {
   test as base,
@@ -14,7 +14,7 @@ import {
   startIngesting,
 } from './recordings-fixtures.ts'
 import { newBucket, useCredentials } from './s3-servers/bucket.ts'
-import { missingPackages, runsHere, startS3Server } from './s3-servers/start.ts'
+import { missingPackages, runsHere, s3Server } from './s3-servers/start.ts'
 
 /** `keyDb`: a database of its own that has nothing but data keys. */
 const test = base.extend<{ keyDb: Db }>({
@@ -67,7 +67,7 @@ describe('data keys in a database of their own', () => {
     await service.close()
   })
 
-  test('away: no browser is made without one, and no chunk is stored or lost', async ({
+  test('not reachable: no browser is created without a key, and no chunk is stored or lost', async ({
     recordings,
     keyDb,
     db,
@@ -114,31 +114,27 @@ else {
     address,
     project,
   }) => {
-    const server = await startS3Server('swift')
-    try {
-      useCredentials(server)
-      const { url } = await newBucket(server, { versioned: true })
-      const blobs = await openBlobs({ folder: '/nowhere', url, endpoint: server.endpoint })
-      const inBucket = { ...recordings, blobs }
-      const service = await startIngesting(inBucket, address, project)
-      const started = await service.start()
-      for (let number = 0; number < 3; number++) {
-        const body = events(2, number * 2)
-        expect((await service.chunk({ ...started, number }, body)).status).toBe(200)
-      }
-      expect(await blobKeys(inBucket)).toHaveLength(3)
-      const read = await service.send(`/v1/sessions/${started.sessionId}/events`)
-      expect(read.text).toBe(plainEvents(6))
-      await db.sql`
-        update sessions set started_at = app_now() - interval '31 days',
-          last_chunk_at = app_now() - interval '31 days'
-        where project_id = ${project.id} and id = ${started.sessionId}`
-      expect(await expireRecordings(inBucket)).toMatchObject({ sessions: 1, chunks: 3 })
-      expect(await blobs.isEmpty(`blobs/${project.id}/`)).toBe(true)
-      await service.close()
-      blobs.close()
-    } finally {
-      await server.stop()
+    const server = await s3Server('swift')
+    useCredentials(server)
+    const { url } = await newBucket(server, { versioned: true })
+    const blobs = await openBlobs({ folder: '/nowhere', url, endpoint: server.endpoint })
+    const inBucket = { ...recordings, blobs }
+    const service = await startIngesting(inBucket, address, project)
+    const started = await service.start()
+    for (let number = 0; number < 3; number++) {
+      const body = events(2, number * 2)
+      expect((await service.chunk({ ...started, number }, body)).status).toBe(200)
     }
+    expect(await blobKeys(inBucket)).toHaveLength(3)
+    const read = await service.send(`/v1/sessions/${started.sessionId}/events`)
+    expect(read.text).toBe(plainEvents(6))
+    await db.sql`
+      update sessions set started_at = app_now() - interval '31 days',
+        last_chunk_at = app_now() - interval '31 days'
+      where project_id = ${project.id} and id = ${started.sessionId}`
+    expect(await expireRecordings(inBucket)).toMatchObject({ sessions: 1, chunks: 3 })
+    expect(await blobs.isEmpty(`blobs/${project.id}/`)).toBe(true)
+    await service.close()
+    blobs.close()
   })
 }

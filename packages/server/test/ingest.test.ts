@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
 import { describe, expect } from 'vitest'
 import { BlobFault } from '../src/blobs/blobs.ts'
+import { networkOf } from '../src/http/network.ts'
 import { createKey, revokeKey } from '../src/projects/store.ts'
-import { isAllowed, networkOf } from '../src/recordings/ingest-gate.ts'
+import { isAllowed } from '../src/recordings/ingest-gate.ts'
 import { setAllowedOrigins } from '../src/recordings/ingest-store.ts'
 import { type Answer, newProject, sendRaw } from './fixtures.ts'
 import { events, startIngesting, test } from './recordings-fixtures.ts'
@@ -34,6 +35,7 @@ describe('start', () => {
       sessionId: expect.stringMatching(/^[0-9a-f-]{36}$/),
       settings: {
         masking: 'strict',
+        assets: true,
         sampleRate: 0.25,
         sessionIdleSeconds: 1_800,
         sessionMaximumSeconds: 86_400,
@@ -166,7 +168,7 @@ describe('pages of any origin', () => {
       sendRaw(ingesting.url, `/ingest/v1/start?${'x'.repeat(9_000)}`, null, { method: 'POST' }),
     ])
     expect(answers.map((answer) => answer.status)).toEqual([
-      200, 400, 401, 403, 405, 405, 404, 415, 200, 410, 200, 400, 400, 413, 400, 400, 414,
+      200, 400, 401, 403, 405, 405, 404, 415, 200, 410, 200, 400, 400, 413, 401, 400, 414,
     ])
     for (const { headers, json, status } of answers) {
       expect(headers.get('access-control-allow-origin')).toBe('*')
@@ -190,6 +192,23 @@ describe('pages of any origin', () => {
     expect(answer.headers.get('access-control-allow-headers')).toContain('content-type')
   })
 
+  test('may add headers of their own, or what measures them may', async ({ ingesting }) => {
+    const asked = 'content-type,traceparent,x-datadog-origin'
+    const answer = await ingesting.ingest('start', undefined, {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'https://shop.example',
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': asked,
+      },
+    })
+    expect(answer.status).toBe(204)
+    expect(answer.headers.get('access-control-allow-headers')).toBe(asked)
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*')
+    const started = await ingesting.ingest('start', {}, { headers: { traceparent: '00-a-b-01' } })
+    expect(started.status).toBe(200)
+  })
+
   test('cannot read the server API', async ({ ingesting }) => {
     const { sessionId } = await ingesting.start()
     for (const path of ['/v1/persons', `/v1/sessions/${sessionId}/events`]) {
@@ -201,7 +220,7 @@ describe('pages of any origin', () => {
 })
 
 describe('the public key', () => {
-  test('is needed, has to work, and without one the SDK stops', async ({
+  test('is required and has to be valid; without one the SDK stops', async ({
     ingesting,
     db,
     project,
@@ -224,7 +243,7 @@ describe('the public key', () => {
     expect(twice.status).toBe(401)
   })
 
-  test('is never a secret one: whoever put that into a page is told so', async ({
+  test('is never a secret key: a page that has one gets an error that says so', async ({
     ingesting,
     project,
   }) => {
@@ -343,7 +362,7 @@ describe('limits', () => {
     expect(await statusesOf(1)).toBe(0)
     expect(logged).not.toContain('proxy_not_trusted')
     expect(await statusesOf(0)).toBeGreaterThan(0)
-    // Whoever forgot the setting finds out, once.
+    // An operator who forgot the setting is told, once.
     expect(logged.split('ingest.proxy_not_trusted').length - 1).toBe(1)
   })
 

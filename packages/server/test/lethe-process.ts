@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { DbAddress } from '../src/sql.ts'
+import { newDataFolder } from './data-folder.ts'
 
 const lethe = join(import.meta.dirname, '../bin/lethe.ts')
 
@@ -19,30 +20,36 @@ export interface LetheProcess {
   /** What the awaited line held in its first group. */
   found: string
   output(): string
+  /** Of its standard error alone. */
+  complaints(): string
   /** Sends a signal; one that ends the process is waited for. */
   signal(name: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): Promise<void>
-  /** Ends it as an operator does; answers the exit code. */
-  stop(): Promise<number | null>
+  /** Ends it as an operator does. Returns the exit code. */
+  stop(signal?: 'SIGTERM' | 'SIGINT'): Promise<number | null>
 }
 
 export const greeting = /Lethe listens on (\S+)/
 export const workerGreeting = /works on deletion jobs/
 
 /**
- * Settings over a folder of this test's own: a database that runs already, or a built-in one. The
- * folder `temporary` beside the data folder is where the process puts temporary files, if any.
+ * Settings over a folder of this test's own: a database that runs already, or a built-in one, which
+ * is initialised already if this is no first start. The folder `temporary` beside the data folder is where the process puts temporary files, if any.
  */
 export async function newEnvironment(
   address?: DbAddress,
   settings: Environment = {},
+  { isFirstStart = false } = {},
 ): Promise<Environment & { DATA_DIR: string; TMPDIR: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'lethe-process-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }))
   const temporary = await mkdtemp(join(folder, 'temporary-'))
+  const isBuiltIn = !address && settings.DATABASE_URL === undefined
+  if (isBuiltIn && !isFirstStart) newDataFolder(join(folder, 'data'))
   return {
     PATH: process.env.PATH as string,
     HOME: process.env.HOME as string,
     TMPDIR: temporary,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE as string,
     PORT: '0',
     MASTER_KEY: `k1:${randomBytes(32).toString('base64')}`,
     DATA_DIR: join(folder, 'data'),
@@ -64,6 +71,10 @@ export function runLethe(words: string[], env: Environment) {
     })
   })
 }
+
+/** What a command with `--json` printed at last; lines before it show the progress. */
+export const resultOf = ({ out }: { out: string }) =>
+  JSON.parse(out.trim().split('\n').at(-1) ?? '')
 
 /** Starts a command that stays, and waits for a line of its output. It ends with the test. */
 export async function startLethe(
@@ -92,9 +103,13 @@ export function spawnLethe(
   const child = spawn(process.execPath, [...nodeFlags, lethe, ...words], { env })
   const file = join(env.DATA_DIR as string, '..', `${words.join('-')}-${child.pid}.log`)
   writeFileSync(file, '')
+  let complaints = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (bytes) => appendFileSync(file, bytes))
   }
+  child.stderr.on('data', (bytes) => {
+    complaints += bytes
+  })
   onTestFinished(async () => {
     // One that was stopped by a signal hears of no other until it goes on.
     child.kill('SIGCONT')
@@ -104,21 +119,25 @@ export function spawnLethe(
     child,
     found: '',
     output: () => readFileSync(file, 'utf8'),
+    complaints: () => complaints,
     async signal(name) {
       const exit = hasEnded(child) ? undefined : once(child, 'exit')
       child.kill(name)
       if (name === 'SIGKILL') await exit
     },
-    stop: () => stop(child),
+    stop: (signal) => stop(child, signal),
   }
 }
 
 const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
 
-async function stop(child: ChildProcess): Promise<number | null> {
+async function stop(
+  child: ChildProcess,
+  signal: NodeJS.Signals = 'SIGTERM',
+): Promise<number | null> {
   if (!hasEnded(child)) {
     const exit = once(child, 'exit')
-    child.kill('SIGTERM')
+    child.kill(signal)
     await exit
   }
   return child.exitCode

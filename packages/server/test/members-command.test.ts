@@ -1,7 +1,3 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import {
   checkLink,
   getMe,
@@ -11,8 +7,7 @@ import {
 } from '@lethe/contract/dashboard-members.ts'
 import { test as base, expect } from 'vitest'
 import { newVisitor, password, refusalOf } from './dashboard-fixtures.ts'
-
-const lethe = join(import.meta.dirname, '../bin/lethe.ts')
+import { greeting, newEnvironment, runLethe, startLethe } from './lethe-process.ts'
 
 interface Installation {
   /** Starts the service; answers its URL and all it printed. */
@@ -23,41 +18,16 @@ interface Installation {
 const test = base.extend<{ installation: Installation }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
   installation: async ({}, use) => {
-    const folder = await mkdtemp(join(tmpdir(), 'lethe-members-'))
-    const env = {
-      PATH: process.env.PATH,
-      HOME: process.env.HOME,
-      DATA_DIR: join(folder, 'data'),
-      PORT: '0',
-    }
-    const running = new Set<ChildProcess>()
-    const stop = async (child: ChildProcess) => {
-      running.delete(child)
-      const ended = new Promise((resolve) => child.on('exit', resolve))
-      child.kill('SIGTERM')
-      await ended
-    }
+    const env = await newEnvironment(undefined, { MASTER_KEY: '' })
     await use({
       async serve() {
-        const child = spawn(process.execPath, [lethe, 'serve'], { env })
-        running.add(child)
-        let printed = ''
-        child.stdout.on('data', (part) => {
-          printed += part
-        })
-        await expect.poll(() => printed, { timeout: 60_000 }).toMatch(/dashboard {2}http\S+\n/)
-        const url = /listens on (http:\S+)/.exec(printed)?.[1] ?? ''
-        return { url, printed, stop: () => stop(child) }
+        const { output, stop } = await startLethe(['serve'], env, /dashboard {2}http\S+\n/)
+        const printed = output()
+        const url = greeting.exec(printed)?.[1] ?? ''
+        return { url, printed, stop: async () => void (await stop()) }
       },
-      run: (...words) =>
-        new Promise((resolve) => {
-          execFile(process.execPath, [lethe, ...words], { env }, (error, out, err) =>
-            resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err }),
-          )
-        }),
+      run: (...words) => runLethe(words, env),
     })
-    for (const child of running) await stop(child)
-    await rm(folder, { recursive: true, force: true })
   },
 })
 

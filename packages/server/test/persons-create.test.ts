@@ -176,6 +176,14 @@ describe('400 invalid_request', () => {
     ['a list as properties', '{"externalId":"a","properties":[]}'],
     ['null as properties', '{"externalId":"a","properties":null}'],
     ['a text as properties', '{"externalId":"a","properties":"x"}'],
+    ...['-0', '1.10', '1.0e0', '12345678901234567890'].map((number): [string, string] => [
+      `${number} as properties`,
+      `{"externalId":"a","properties":${number}}`,
+    ]),
+    [
+      'a number as properties of a large body',
+      `{"externalId":"a"${' '.repeat(100_000)},"properties":1.0e0}`,
+    ],
     ['an empty key', '{"externalId":"a","properties":{"":1}}'],
     [
       'a key of 201 characters',
@@ -218,7 +226,7 @@ describe('400 invalid_request', () => {
     })
   }
 
-  test('refuses bytes that are no UTF-8', async ({ service }) => {
+  test('refuses bytes that are not UTF-8', async ({ service }) => {
     const rawBody = Buffer.concat([
       Buffer.from('{"externalId":"'),
       Buffer.from([0xff, 0xfe]),

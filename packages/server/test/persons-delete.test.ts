@@ -90,7 +90,7 @@ describe('409 deletion_in_progress', () => {
     }
   })
 
-  test('of two with different values at once one makes the job, the other is refused', async ({
+  test('of two requests with different values at once, one creates the job and the other is refused', async ({
     service,
   }) => {
     for (let round = 0; round < 20; round++) {

@@ -1,24 +1,30 @@
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createPerson } from '@lethe/contract/person.ts'
 import { expect } from 'vitest'
-import { type Service, type TestProject, test } from './fixtures.ts'
+import { type Service, startService, type TestProject, test } from './fixtures.ts'
 
 // More than the buffers between the database and a client that does not read can hold.
 const count = 80
 const properties = { text: 'é'.repeat(120_000) }
 const idOf = (n: number) => `large-${n}`
 
-/** The head of a page of large persons, and its body, of which nothing is read yet. */
-async function openPage(service: Service, project: TestProject) {
+async function createPage(service: Service): Promise<void> {
   for (let n = 0; n < count; n++) {
     await service.call(createPerson, { body: { externalId: idOf(n), properties } })
   }
+}
+
+/** The head of a page of large persons, and its body, of which nothing is read yet. */
+async function openPage(service: Service, project: TestProject) {
+  await createPage(service)
   const headers = { authorization: `Bearer ${project.secretKey}` }
   const answer = await fetch(`${service.url}/v1/persons?limit=100`, { headers })
   expect(answer.status).toBe(200)
   return answer
 }
 
-test('a page of large persons is read as the client takes it, who is erased meanwhile is not in it', async ({
+test('a page of large persons is streamed as the client reads, without persons erased meanwhile', async ({
   service,
   db,
   project,
@@ -39,7 +45,7 @@ test('a page of large persons is read as the client takes it, who is erased mean
   expect(nextCursor).toBeNull()
 }, 60_000)
 
-test('HEAD of a page with large persons has its head alone', async ({ service }) => {
+test('HEAD of a page with large persons returns only the headers', async ({ service }) => {
   for (const externalId of ['one', 'two']) {
     await service.call(createPerson, { body: { externalId, properties } })
   }
@@ -48,7 +54,7 @@ test('HEAD of a page with large persons has its head alone', async ({ service })
   expect((await service.send('/v1/persons')).json.persons).toHaveLength(2)
 })
 
-test('a page that cannot be read to its end breaks off, and is not taken for a whole one', async ({
+test('a page that cannot be completed breaks off, so that no client takes it for a whole one', async ({
   service,
   db,
   project,
@@ -61,4 +67,35 @@ test('a page that cannot be read to its end breaks off, and is not taken for a w
     await db.sql`alter table persons_away rename to persons`
   }
   expect((await service.send('/v1/persons?limit=1')).status).toBe(200)
+}, 60_000)
+
+/** What came of a page after two seconds in which next to nothing of it was read. */
+async function readAfterSips(service: Service, project: TestProject): Promise<string> {
+  const client = connect(Number(new URL(service.url).port), '127.0.0.1').on('error', () => {})
+  const authorization = `Authorization: Bearer ${project.secretKey}`
+  client.write(
+    `GET /v1/persons?limit=100 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${authorization}\r\n\r\n`,
+  )
+  for (let sips = 0; sips < 100; sips++) {
+    client.read(16)
+    await sleep(20)
+  }
+  let end = ''
+  for await (const part of client.setEncoding('latin1')) end = (end + part).slice(-7)
+  return end
+}
+
+test('a client that reads a page too slowly is cut off, and one that is slow for a moment is not', async ({
+  service,
+  db,
+  address,
+  project,
+}) => {
+  await createPage(service)
+  expect(await readAfterSips(service, project)).toBe('\r\n0\r\n\r\n')
+  const strict = await startService(db, address, project, {
+    departureLimits: { graceSeconds: 0.5, leastBytesPerSecond: 20_000_000 },
+  })
+  expect(await readAfterSips(strict, project)).not.toContain('\r\n0\r\n')
+  await strict.close()
 }, 60_000)

@@ -91,6 +91,8 @@ describe('400 invalid_request', () => {
     { properties: null },
     { properties: [] },
     { properties: 'x' },
+    { properties: JSON.rawJSON('1.0e0') },
+    { properties: JSON.rawJSON('12345678901234567890') },
     { externalId: 'ada' },
     { externalId: 'other', properties: {} },
     { properties: {}, extra: 1 },

@@ -1,19 +1,16 @@
 import { createPerson, getPerson } from '@lethe/contract/person.ts'
-import { expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { personWriter } from '../src/persons/writer.ts'
-import type { Sql } from '../src/sql.ts'
-import { test } from './fixtures.ts'
+import { connect, type Sql } from '../src/sql.ts'
+import { newProject, startService, type TestProject, test } from './fixtures.ts'
 
-test('writes that arrive together are one statement, sixteen of them one at once', async ({
-  db,
-  project,
-}) => {
+test('writes that arrive together become one statement', async ({ db, project }) => {
   let statements = 0
-  const writes: Sql = (strings, ...values) => {
+  const sql: Sql = (strings, ...values) => {
     statements++
-    return db.writes(strings, ...values)
+    return db.sql(strings, ...values)
   }
-  const write = personWriter({ sql: db.sql, writes })
+  const write = personWriter({ ...db, sql })
   const writeAtOnce = async (count: number) => {
     statements = 0
     const writing = Array.from({ length: count }, (_, n) => {
@@ -82,26 +79,79 @@ test('a write that the database refuses fails alone', async ({ service, db }) =>
   expect(answers.map(({ status }) => status)).toEqual(ids.map((id) => (id === 'bad' ? 500 : 201)))
 })
 
-test('a write that waits for a lock does not hold the others up', async ({
-  service,
-  db,
-  project,
-}) => {
-  const post = (externalId: string) =>
-    service.send('/v1/persons', { method: 'POST', body: { externalId, properties: { a: 1 } } })
-  await service.call(createPerson, { body: { externalId: 'held' } })
-  let isAnswered = false
-  const holding = db.begin(async (tx) => {
-    await tx`select from persons where project_id = ${project.id} and external_id = 'held'
-      for update`
-    const held = post('held').then(({ status }) => {
-      isAnswered = true
-      return status
+describe('a locked person', () => {
+  const lock = (tx: Sql, project: TestProject) =>
+    tx`select from persons where project_id = ${project.id} and external_id = 'held' for update`
+
+  test('delays no write of another person, nor one of another project', async ({
+    db,
+    address,
+    project,
+  }) => {
+    const other = await newProject(db)
+    // Without time-outs: what waits for the lock waits until it is released.
+    const patient = connect({ connection: address, statementSeconds: 0 })
+    const service = await startService(patient, address, project)
+    const post = (externalId: string, secretKey = project.secretKey) =>
+      service.send('/v1/persons', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secretKey}` },
+        body: { externalId, properties: { n: Math.random() } },
+      })
+    await service.call(createPerson, { body: { externalId: 'held' } })
+    let answered = 0
+    const held = db.begin(async (tx) => {
+      await lock(tx, project)
+      const writes = Array.from({ length: 40 }, () =>
+        post('held').finally(() => {
+          answered++
+        }),
+      )
+      const free = Array.from({ length: 30 }, (_, i) => [
+        post(`free ${i}`),
+        post(`free ${i}`, other.secretKey),
+      ])
+      const statuses = (await Promise.all(free.flat())).map(({ status }) => status)
+      expect(statuses).toEqual(statuses.map(() => 201))
+      expect(answered).toBe(0)
+      return { writes }
     })
-    const others = await Promise.all(Array.from({ length: 30 }, (_, i) => post(`free ${i}`)))
-    expect(others.map(({ status }) => status)).toEqual(others.map(() => 201))
-    expect(isAnswered).toBe(false)
-    return { held }
+    const { writes } = await held
+    for (const { status } of await Promise.all(writes)) expect(status).toBe(200)
+    await service.close()
+    await patient.end()
   })
-  expect(await (await holding).held).toBe(200)
+
+  test('takes one connection, and its writes end with one lock timeout', async ({
+    service,
+    db,
+    project,
+  }) => {
+    await service.call(createPerson, { body: { externalId: 'held' } })
+    const post = (n: number, padding = '') =>
+      service.send('/v1/persons', {
+        method: 'POST',
+        body: { externalId: 'held', properties: { n, padding } },
+      })
+    let most = 0
+    const statuses = await db.begin(async (tx) => {
+      await lock(tx, project)
+      let isOver = false
+      const writes = Promise.all(
+        Array.from({ length: 40 }, (_, n) => post(n, 'x'.repeat((n % 2) * 20_000))),
+      ).finally(() => {
+        isOver = true
+      })
+      while (!isOver) {
+        const [row] = await tx<{ waiting: number }>`
+          select count(*)::integer as waiting from pg_stat_activity
+          where wait_event_type = 'Lock' and datname = current_database()`
+        most = Math.max(most, row?.waiting ?? 0)
+      }
+      return (await writes).map(({ status }) => status)
+    })
+    expect(most).toBe(1)
+    expect(statuses).toEqual(statuses.map(() => 503))
+    expect((await post(1)).status).toBe(200)
+  })
 })

@@ -15,7 +15,7 @@ const comesAndGoes = `
     rmSync(process.argv[1])
   }`
 
-test('a server that goes while it is looked for is none, and no error', async () => {
+test('a server that stops while it is looked for counts as none, without an error', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-postmaster-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const child = spawn(process.execPath, ['-e', comesAndGoes, join(folder, 'postmaster.pid')])

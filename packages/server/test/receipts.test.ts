@@ -3,9 +3,9 @@ import type { ReceiptStatement } from '@lethe/contract/receipt.ts'
 import { describe, expect } from 'vitest'
 import { parseMasterKeys } from '../src/blobs/master-keys.ts'
 import { runAll, runNextAttempt } from '../src/erasure/attempt.ts'
+import { findDeletionJob } from '../src/erasure/jobs.ts'
 import { findReceipt, hashOfReceipt, verifyReceipt } from '../src/erasure/receipts.ts'
 import { openSigner, publicKeys } from '../src/erasure/signing-keys.ts'
-import { findDeletionJob } from '../src/erasure/store.ts'
 import type { Sql } from '../src/sql.ts'
 import { record, requestErasure, type TestErasure, test } from './erasure-fixtures.ts'
 import { newProject } from './fixtures.ts'
@@ -49,6 +49,7 @@ describe('a receipt', () => {
       completedAt: job.completedAt,
       attempts: 1,
       removed: { sessions: 2, chunks: 4, blobs: 4, bytes: 40, browsers: 1 },
+      earlierJobs: [],
       recordingsVerifiedAt: expect.any(String),
       backupRetentionDays: 30,
     })
@@ -62,10 +63,7 @@ describe('a receipt', () => {
     })
   })
 
-  test('names its person to whoever knows the externalId, and to nobody else', async ({
-    erasure,
-    project,
-  }) => {
+  test('names its person only to those who know the externalId', async ({ erasure, project }) => {
     const { jws, statement } = await erased(erasure, project.id, 'ädä@example.com')
     const hash = createHash('sha256')
       .update(Buffer.from(statement.externalIdSalt, 'hex'))
@@ -92,7 +90,7 @@ describe('a receipt', () => {
     expect(verify(null, signed, key, Buffer.from(signature!, 'base64url'))).toBe(true)
   })
 
-  test('with any one character changed is refused', async ({ erasure, project, db }) => {
+  test('is refused if any one character is changed', async ({ erasure, project, db }) => {
     const { jws } = await erased(erasure, project.id, 'ada')
     const keys = await publicKeys(db.sql)
     expect(await verifyReceipt(jws, keys)).toEqual(statementOf(jws))
@@ -170,7 +168,7 @@ describe('the chain of a project', () => {
     expect(chain).toEqual({ length: 24, head: previous })
   })
 
-  test('has no receipt of an attempt whose last transaction was rolled back', async ({
+  test('has no receipt for an attempt whose last transaction was rolled back', async ({
     erasure,
     project,
     db,

@@ -155,7 +155,7 @@ export function events(count: number, first = 0): Buffer {
 export async function shiftClock(address: DbAddress, seconds: number): Promise<void> {
   const { client, end } = await connectOne(address)
   await client.query(
-    `create or replace function app_now() returns timestamptz language sql volatile
+    `create or replace function app_now() returns timestamptz language sql stable
      return date_trunc('milliseconds', clock_timestamp()) + interval '${seconds} seconds'`,
   )
   await end()

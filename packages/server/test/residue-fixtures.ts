@@ -37,6 +37,7 @@ export const fields = [
   'pageText',
   'pageUrl',
   'beforeIdentified',
+  'asset',
 ] as const
 
 export type Field = (typeof fields)[number]
@@ -44,7 +45,7 @@ export type Field = (typeof fields)[number]
 export type Canaries = Record<Field, string>
 
 /** Those that only stand in chunks, which are sealed. */
-export const sealedFields: readonly Field[] = ['pageText', 'pageUrl', 'beforeIdentified']
+export const sealedFields: readonly Field[] = ['pageText', 'pageUrl', 'beforeIdentified', 'asset']
 
 export function newCanaries(): Canaries {
   return Object.fromEntries(fields.map((field) => [field, newCanary()])) as Canaries
@@ -103,20 +104,20 @@ async function recordPage({ url, publicKey }: Keys, canaries: Canaries): Promise
   const start = { url: `https://example.com/${canaries.sessionUrl}`, sdkVersion: '1.0.0' }
   const first = await ingest('start', JSON.stringify(start))
   const { browserId } = first
-  const chunk = (session: string, events: object[]) =>
+  const chunk = (session: string, events: object[], number = 0) =>
     ingest('chunks', gzipSync(events.map((event) => `${JSON.stringify(event)}\n`).join('')), {
       browser: browserId,
       session,
       tab: 'tab',
-      number: '0',
+      number: String(number),
     })
   await chunk(first.sessionId, [textEvent(canaries.beforeIdentified)])
   await ingest('identify', JSON.stringify({ browserId, userId: canaries.externalId }))
   const second = await ingest('start', JSON.stringify({ ...start, browserId }))
   await chunk(second.sessionId, [
     { type: 4, timestamp: 1, data: { href: `https://example.com/${canaries.pageUrl}` } },
-    textEvent(canaries.pageText),
   ])
+  await chunk(second.sessionId, [textEvent(canaries.pageText), assetEvent(canaries.asset)], 1)
   return browserId
 }
 
@@ -124,6 +125,19 @@ const textEvent = (textContent: string) => ({
   type: 2,
   timestamp: 2,
   data: { node: { type: 3, id: 1, textContent } },
+})
+
+/** The bytes of an image, as the recorder puts them into a recording. */
+const assetEvent = (text: string) => ({
+  type: 5,
+  timestamp: 3,
+  data: {
+    tag: 'lethe:asset',
+    payload: {
+      key: 'a',
+      data: `data:image/png;base64,${Buffer.from(`PNG ${text}`).toString('base64')}`,
+    },
+  },
 })
 
 async function expectStatus(answering: ReturnType<typeof sendRaw>, status: number) {

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { readdir } from 'node:fs/promises'
+import { readdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { BlobFault, browserPrefix, sessionPrefix } from '../src/blobs/blobs.ts'
 import { countBrowserKeys } from '../src/recordings/browser-keys.ts'
 import { intendChunk } from '../src/recordings/ingest-store.ts'
-import { expireRecordings } from '../src/recordings/retention.ts'
 import {
   browsersOf,
   countRemains,
   deleteRowsOfBrowsers,
   type OwnedBrowser,
-  retireBrowsersOf,
+  retireBrowsers,
   unlinkBrowsers,
-} from '../src/recordings/store.ts'
+} from '../src/recordings/removal.ts'
+import { expireRecordings } from '../src/retention/retention.ts'
 import { connectOne, type Db } from '../src/sql.ts'
 import { newProject } from './fixtures.ts'
 import {
@@ -49,7 +49,7 @@ async function rowsOf(db: Db, projectId: number, { sessionId, browserId }: Start
 }
 
 describe('a session', () => {
-  test('past the days its project keeps it is gone: rows, blobs, its browser and the key', async ({
+  test("older than its project's retention is deleted: rows, blobs, its browser and the key", async ({
     ingesting,
     recordings,
     db,
@@ -108,7 +108,7 @@ describe('a session', () => {
     expect(await rowsOf(db, other.id, others)).toMatchObject({ sessions: 0 })
   })
 
-  test('takes no chunk from the moment its deletion begins', async ({
+  test('accepts no chunk once its deletion has started', async ({
     ingesting,
     recordings,
     db,
@@ -154,7 +154,12 @@ describe('a session', () => {
     await shiftClock(address, 0)
   })
 
-  test('of more than one part is deleted whole', async ({ ingesting, recordings, db, project }) => {
+  test('of more than one batch is deleted completely', async ({
+    ingesting,
+    recordings,
+    db,
+    project,
+  }) => {
     const started = await ingesting.start()
     await db.sql`
       insert into chunks (project_id, session_id, tab, number, blob_key, state, intent_until,
@@ -175,7 +180,12 @@ describe('a session', () => {
     })
   })
 
-  test('is deleted once, whoever else is at it', async ({ ingesting, recordings, db, project }) => {
+  test('is deleted once, also by several processes at once', async ({
+    ingesting,
+    recordings,
+    db,
+    project,
+  }) => {
     for (let i = 0; i < 10; i++) {
       const started = await ingesting.start()
       await ingesting.chunk(started)
@@ -190,7 +200,7 @@ describe('a session', () => {
 })
 
 describe('a browser', () => {
-  test('stays while it has a person or a session', async ({
+  test('stays while it has a session, and its link ends with its last recording', async ({
     ingesting,
     recordings,
     db,
@@ -202,8 +212,12 @@ describe('a browser', () => {
     const active = await ingesting.start()
     await age(db, project.id, active, 31)
     await ingesting.start(active.browserId)
-    expect(await expireRecordings(recordings)).toMatchObject({ sessions: 2, browsers: 0 })
-    expect((await ingesting.ingest('start', { browserId: identified.browserId })).status).toBe(200)
+    expect(await expireRecordings(recordings)).toMatchObject({ sessions: 2, browsers: 1 })
+    expect((await ingesting.ingest('start', { browserId: identified.browserId })).status).toBe(410)
+    const links = await db.sql`select from person_browsers where project_id = ${project.id}`
+    expect(links).toEqual([])
+    const persons = await db.sql`select from persons where project_id = ${project.id}`
+    expect(persons.length).toBe(1)
     expect((await ingesting.ingest('start', { browserId: active.browserId })).status).toBe(200)
   })
 
@@ -217,14 +231,14 @@ describe('a browser', () => {
     await ingesting.identify(started.browserId, 'ada')
     const [{ id: personId }] = (await db.sql`
       select id from persons where project_id = ${project.id}`) as [{ id: string }]
-    await db.begin((tx) => retireBrowsersOf(tx, project.id, personId))
-    expect(await unlinkBrowsers(db.sql, project.id, [personId])).toBe(1)
+    await retireBrowsers(db.sql, project.id, [started.browserId])
+    await unlinkBrowsers(db.sql, project.id, [personId])
     expect(await expireRecordings(recordings)).toMatchObject({ sessions: 0, browsers: 0 })
     await age(db, project.id, started, 31)
     expect(await expireRecordings(recordings)).toMatchObject({ sessions: 1, browsers: 1 })
   })
 
-  test('about to be removed takes no session any more, or gets it and stays', async ({
+  test('about to be removed either refuses a new session, or gets it and stays', async ({
     ingesting,
     recordings,
     db,
@@ -251,8 +265,31 @@ describe('a browser', () => {
   })
 })
 
+test('a symbolic link among the blobs of a session keeps that one, and no other', async ({
+  ingesting,
+  recordings,
+  db,
+  project,
+  folder,
+}) => {
+  const linked = await ingesting.start()
+  const plain = await ingesting.start()
+  for (const one of [linked, plain]) {
+    await ingesting.chunk(one)
+    await age(db, project.id, one, 31)
+  }
+  const { browserId, sessionId } = linked
+  const place = join(folder, sessionPrefix(project.id, browserId, sessionId), 'link')
+  await symlink('/etc', place)
+  await expect(expireRecordings(recordings)).rejects.toMatchObject({ code: 'symbolic_link' })
+  expect(await rowsOf(db, project.id, linked)).toMatchObject({ browsers: 1, sessions: 1 })
+  expect(await rowsOf(db, project.id, plain)).toMatchObject({ browsers: 0, sessions: 0 })
+  await rm(place)
+  expect(await expireRecordings(recordings)).toMatchObject({ sessions: 1, browsers: 1 })
+})
+
 describe('what an erasure takes away of recordings', () => {
-  test('goes in parts, and is counted by another way than it goes', async ({
+  test('is deleted in batches, and checked by another query than the one that deletes', async ({
     ingesting,
     db,
     project,
@@ -306,7 +343,7 @@ describe('what an erasure takes away of recordings', () => {
       after = part.at(-1)!.id
     }
     expect(found.size).toBe(2_500)
-    await db.begin((tx) => retireBrowsersOf(tx, project.id, personId))
+    expect((await retireBrowsers(db.sql, project.id, [...found])).length).toBe(2_500)
     const [left] = await db.sql`
       select count(*)::int as count from browsers
       where project_id = ${project.id} and not retired`

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import * as deletions from '@lethe/contract/dashboard-deletions.ts'
+import * as home from '@lethe/contract/dashboard-home.ts'
 import type { Role } from '@lethe/contract/dashboard-members.ts'
 import * as members from '@lethe/contract/dashboard-members.ts'
+import * as moments from '@lethe/contract/dashboard-moments.ts'
 import * as persons from '@lethe/contract/dashboard-persons.ts'
 import * as projects from '@lethe/contract/dashboard-projects.ts'
 import * as sessions from '@lethe/contract/dashboard-sessions.ts'
 import * as system from '@lethe/contract/dashboard-system.ts'
 import * as webhooks from '@lethe/contract/dashboard-webhooks.ts'
 import { describe, expect } from 'vitest'
-import { access } from '../src/dashboard/access.ts'
+import { access } from '../src/members/access.ts'
 import { type Dashboard, test, type Visitor } from './dashboard-fixtures.ts'
 
 interface Endpoint {
@@ -17,13 +19,13 @@ interface Endpoint {
   schema: { operationId: string; body?: unknown }
 }
 
-const endpoints = [deletions, members, persons, projects, sessions, system, webhooks]
+const endpoints = [deletions, home, members, moments, persons, projects, sessions, system, webhooks]
   .flatMap((module) => Object.values(module) as unknown[])
   .filter((one): one is Endpoint => typeof one === 'object' && one !== null && 'url' in one)
 
 /**
  * What each role may do, written down a second time and by hand: the server's own table is not
- * asked. `D` is for whoever may delete persons.
+ * asked. `D` is for members who may delete people.
  */
 const expected: Record<string, string> = {
   // Everybody who is signed in.
@@ -32,11 +34,18 @@ const expected: Record<string, string> = {
   startSecondFactor: 'owner admin member viewer',
   confirmSecondFactor: 'owner admin member viewer',
   removeSecondFactor: 'owner admin member viewer',
+  listPasskeys: 'owner admin member viewer',
+  startPasskey: 'owner admin member viewer',
+  addPasskey: 'owner admin member viewer',
+  removePasskey: 'owner admin member viewer',
   listSignIns: 'owner admin member viewer',
   endOtherSignIns: 'owner admin member viewer',
+  checkProof: 'owner admin member viewer',
+  proveIdentity: 'owner admin member viewer',
   listProjects: 'owner admin member viewer',
   getProject: 'owner admin member viewer',
   getProjectSummary: 'owner admin member viewer',
+  getHome: 'owner admin member viewer',
   getInstallState: 'owner admin member viewer',
   listPersonSummaries: 'owner admin member viewer',
   getPersonDetail: 'owner admin member viewer',
@@ -49,18 +58,26 @@ const expected: Record<string, string> = {
   listSessions: 'owner admin member viewer',
   getSession: 'owner admin member viewer',
   getSessionEvents: 'owner admin member viewer',
+  listMoments: 'owner admin member viewer',
   // Those who work with persons.
   updatePersonDetail: 'owner admin member',
+  addNote: 'owner admin member',
+  removeNote: 'owner admin member',
   listKeys: 'owner admin member',
   listMembers: 'owner admin member',
   // Those who may delete persons, whatever their role.
   previewDeletion: 'D',
   requestDeletions: 'D',
   // Those who run the installation.
+  makeSessionLink: 'owner admin',
+  withdrawSessionLink: 'owner admin',
   createProject: 'owner admin',
   updateProject: 'owner admin',
   makeIdentifySecret: 'owner admin',
   removeIdentifySecret: 'owner admin',
+  listIdentityKeys: 'owner admin member',
+  addIdentityKey: 'owner admin',
+  removeIdentityKey: 'owner admin',
   createKey: 'owner admin',
   rotateKey: 'owner admin',
   revokeKey: 'owner admin',
@@ -79,8 +96,48 @@ const expected: Record<string, string> = {
   listDeliveries: 'owner admin',
   resendDelivery: 'owner admin',
   listAuditEntries: 'owner admin',
+  exportAuditEntries: 'owner admin',
   getSystem: 'owner admin',
 }
+
+/** What a sign-in alone is not enough for, written down a second time too. */
+const needsProof = [
+  'confirmSecondFactor',
+  'makeSessionLink',
+  'createProject',
+  'updateProject',
+  'makeIdentifySecret',
+  'removeIdentifySecret',
+  'addIdentityKey',
+  'removeIdentityKey',
+  'startPasskey',
+  'addPasskey',
+  'removePasskey',
+  'createKey',
+  'rotateKey',
+  'revokeKey',
+  'updateKey',
+  'inviteMember',
+  'withdrawInvitation',
+  'updateMember',
+  'removeMember',
+  'makeResetLink',
+  'createWebhook',
+  'updateWebhook',
+  'removeWebhook',
+  'rotateWebhookSecret',
+  'exportDeletions',
+  'exportAuditEntries',
+]
+/** These take the password and the code in the request itself. */
+const provesByItself = [
+  'changePassword',
+  'startSecondFactor',
+  'removeSecondFactor',
+  'proveIdentity',
+]
+/** These need a proof for more than one person: see step-up.test.ts. */
+const needsProofForSeveral = ['requestDeletions']
 
 const forAnyone = [
   'getMe',
@@ -90,12 +147,15 @@ const forAnyone = [
   'resetPassword',
   'signIn',
   'signInWithCode',
+  'startPasskeyUse',
   'signOut',
+  'openShared',
+  'getSharedEvents',
 ]
 
 /**
  * Tries an action on a project that is there and things in it that are not, with a body that no
- * endpoint takes: whoever may do it gets past the question of permissions, and nothing happens.
+ * endpoint takes: a member who may do it gets past the check of permissions, and nothing happens.
  */
 async function tryAction(visitor: Visitor, { projectId }: Dashboard, endpoint: Endpoint) {
   const ids: Record<string, string> = { projectId, personId: '1' }
@@ -142,7 +202,31 @@ describe('who may do what', () => {
     }
   }
 
-  test('who is not signed in may do nothing of it', async ({ dashboard }) => {
+  test('a sign-in that is older than its last proof is enough for the rest alone', async ({
+    dashboard,
+    db,
+  }) => {
+    const owner = await dashboard.member('owner')
+    await db.sql`update auth.sign_ins set proven_at = proven_at - interval '601 seconds'`
+    for (const endpoint of endpoints) {
+      const { operationId } = endpoint.schema
+      const { status, code } = await tryAction(owner, dashboard, endpoint)
+      const refused = status === 403 && code === 'reauthentication_required'
+      expect({ operationId, refused }).toEqual({
+        operationId,
+        refused: needsProof.includes(operationId),
+      })
+    }
+    const written = Object.entries(access).filter(([, rule]) => typeof rule !== 'string')
+    expect(written.map(([operationId]) => operationId).sort()).toEqual(
+      [...needsProof, ...needsProofForSeveral].sort(),
+    )
+    for (const operationId of [...provesByItself, ...needsProof, ...needsProofForSeveral]) {
+      expect(expected, operationId).toHaveProperty(operationId)
+    }
+  })
+
+  test('nobody who is not signed in may do any of it', async ({ dashboard }) => {
     const visitor = dashboard.visitor()
     for (const endpoint of endpoints) {
       const { operationId } = endpoint.schema
@@ -153,7 +237,7 @@ describe('who may do what', () => {
     }
   })
 
-  test('a secret key is nobody here, and a sign-in is nobody at the server API', async ({
+  test('a secret key is not accepted here, and a sign-in is not accepted by the server API', async ({
     dashboard,
   }) => {
     const owner = await dashboard.member('owner')
@@ -162,7 +246,9 @@ describe('who may do what', () => {
     expect((await owner.fetch('/v1/persons')).status).toBe(401)
   })
 
-  test('what a page shows by is what the server holds', async ({ dashboard }) => {
+  test('the dashboard shows actions by the same rules as the server enforces', async ({
+    dashboard,
+  }) => {
     const viewer = await dashboard.member('viewer', { mayDeletePersons: true })
     const { permissions } = (await viewer.call(members.getMe, {})).body
     expect(permissions).toEqual([
@@ -174,7 +260,7 @@ describe('who may do what', () => {
     ])
   })
 
-  test('nothing of a project is answered under another one', async ({ db, dashboard }) => {
+  test('nothing of a project is returned under another one', async ({ db, dashboard }) => {
     const owner = await dashboard.member('owner')
     const other = await owner.call(projects.createProject, { body: { name: 'another' } })
     const otherId = other.body.project.id

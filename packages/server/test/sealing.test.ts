@@ -52,7 +52,7 @@ describe('a sealed chunk', () => {
     number: fc.nat(1_000_000),
   })
 
-  test('opens with its key in its place, whatever its bytes', () => {
+  test('can be opened with its key in its place, whatever its bytes', () => {
     fc.assert(
       fc.property(contexts, fc.uint8Array({ maxLength: 5_000 }), (place, bytes) => {
         const dataKey = createDataKey()

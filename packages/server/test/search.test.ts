@@ -59,7 +59,7 @@ function expected(known: Known[], term: string, beforeId: string | null, limit: 
     .map(({ id }) => id)
 }
 
-/** Compares each term at several cursors with what a look at everybody finds; answers how often. */
+/** Compares each term at several cursors with what a look at everybody finds; returns how often. */
 async function compare(db: Db, project: number, terms: string[]): Promise<number> {
   const known = await everybody(db, project)
   let compared = 0
@@ -156,7 +156,7 @@ const terms = [
   ...['\uffff', '\ufffd', 'fine', 'flow', 'viii', 'ʼn', 'ǆ', '\u0307', 'smith0\uffffjames', '  '],
 ]
 
-describe('a search finds exactly what has the text, in pages, the newest first', () => {
+describe('a search finds exactly the persons that contain the text, in pages, newest first', () => {
   test('not indexed, indexed, and in part', async ({ db, project }) => {
     const total = 3_000
     const seeds = Array.from({ length: total }, (_, n) => population(n, total))
@@ -227,11 +227,11 @@ describe('a search finds exactly what has the text, in pages, the newest first',
     }
   })
 
-  test('also texts that came up since their frequency was estimated', async ({ db, project }) => {
+  test('texts that appeared after their frequency was estimated', async ({ db, project }) => {
     const seeds = Array.from({ length: 2_000 }, (_, n) => population(n, 2_000))
     await create(db, project.id, seeds)
     await index(db, project.id)
-    // They fill more than one segment, but are not so many that the frequencies are taken anew.
+    // They fill more than one segment, but too few for the frequencies to be estimated again.
     const newcomer = (n: number) => ({ externalId: `wxyq ${n % 5 ? '' : 'vjk '}${n}` })
     await create(
       db,
@@ -412,7 +412,7 @@ describe('the index step', () => {
     expect(misplaced).toHaveLength(0)
   })
 
-  test('waits for nobody, and takes later what it passed over', async ({ db, project }) => {
+  test('waits for no lock, and indexes later what it skipped', async ({ db, project }) => {
     await create(db, project.id, [{ externalId: 'first' }])
     await index(db, project.id)
     await create(db, project.id, [{ externalId: 'held', name: 'before' }, { externalId: 'free' }])

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -79,7 +79,7 @@ describe("a person's sessions", () => {
     expect(asPage.status).toBe(403)
   })
 
-  test('have cursors that are good for this list only', async ({ ingesting }) => {
+  test('have cursors that work for this list only', async ({ ingesting }) => {
     const started = await ingesting.start()
     await ingesting.start(started.browserId)
     await ingesting.identify(started.browserId, 'ada')
@@ -112,6 +112,9 @@ describe("a person's sessions", () => {
   })
 })
 
+const gap = (timestamp: number, chunks: number) =>
+  `{"type":5,"timestamp":${timestamp},"data":{"tag":"lethe.gap","payload":{"chunks":${chunks}}}}\n`
+
 describe('the events of a session', () => {
   test('come back as they were sent, tab by tab in the order of recording', async ({
     ingesting,
@@ -124,7 +127,8 @@ describe('the events of a session', () => {
     await ingesting.chunk({ ...started, tab: 'a', number: 0 }, gzipSync('{"timestamp":1}'))
     await ingesting.chunk({ ...started, tab: 'a', number: 9 }, '{"timestamp":19}')
     const path = `/v1/sessions/${started.sessionId}`
-    const ofA = `{"timestamp":1}\n${plainEvents(2, 10)}{"timestamp":19}\n${plainEvents(1, 20)}`
+    // Between the two and the ninth are seven that did not arrive.
+    const ofA = `{"timestamp":1}\n${plainEvents(2, 10)}${gap(11, 7)}{"timestamp":19}\n${plainEvents(1, 20)}`
     const { text, headers } = await ingesting.send(`${path}/events`)
     expect(text).toBe(ofA + plainEvents(2, 100))
     expect(headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
@@ -133,9 +137,26 @@ describe('the events of a session', () => {
     expect((await ingesting.send(`${path}/events?tab=B`)).text).toBe('')
     const { json } = await ingesting.send(path)
     expect(json.tabs).toMatchObject([
-      { tab: 'a', chunks: 4 },
-      { tab: 'b', chunks: 1 },
+      { tab: 'a', chunks: 4, missingChunks: 7 },
+      { tab: 'b', chunks: 1, missingChunks: 0 },
     ])
+  })
+
+  test('miss nothing where a session begins in the midst of a tab, and its beginning where it does not begin with a page', async ({
+    ingesting,
+  }) => {
+    const [later, torn] = [await ingesting.start(), await ingesting.start()]
+    const page = '{"type":4,"timestamp":5}\n'
+    await ingesting.chunk({ ...later, tab: 'a', number: 7 }, page)
+    await ingesting.chunk({ ...torn, tab: 'a', number: 7 }, plainEvents(1, 5))
+    const { text } = await ingesting.send(`/v1/sessions/${later.sessionId}/events`)
+    expect(text).toBe(page)
+    expect((await ingesting.send(`/v1/sessions/${later.sessionId}`)).json.tabs).toMatchObject([
+      { chunks: 1, missingChunks: 0 },
+    ])
+    expect((await ingesting.send(`/v1/sessions/${torn.sessionId}/events`)).text).toBe(
+      gap(5, 7) + plainEvents(1, 5),
+    )
   })
 
   test('are none for a session without chunks; HEAD answers without them', async ({
@@ -222,7 +243,42 @@ describe('the events of a session', () => {
     await after.close()
   })
 
-  test('break off, and are never wrong, where a chunk was changed or swapped', async ({
+  test('have a gap where a chunk was changed, swapped or lost, and go on behind it', async ({
+    ingesting,
+    recordings,
+    folder,
+  }) => {
+    const started = await ingesting.start()
+    for (let number = 0; number < 4; number++) {
+      await ingesting.chunk({ ...started, number }, events(2, number * 10))
+    }
+    const files = (await blobKeys(recordings)).map((key) => join(folder, key))
+    const [first, second, third, fourth] = files as [string, string, string, string]
+    const read = async () => {
+      const answer = await ingesting.send(`/v1/sessions/${started.sessionId}/events`)
+      expect(answer.status).toBe(200)
+      return answer.text
+    }
+    const changed = Buffer.from(await readFile(second))
+    changed[40]! ^= 1
+    await writeFile(second, changed)
+    const rest = plainEvents(2, 20) + plainEvents(2, 30)
+    expect(await read()).toBe(plainEvents(2) + gap(1, 1) + rest)
+    expect(ingesting.logged()).toContain('session.chunk_lost')
+
+    await writeFile(second, await readFile(third))
+    expect(await read()).toBe(plainEvents(2) + gap(1, 1) + rest)
+
+    // At the start there is no time before: that of the next event is as good.
+    await rm(first)
+    expect(await read()).toBe(gap(20, 2) + rest)
+    await rm(fourth)
+    expect(await read()).toBe(gap(20, 2) + plainEvents(2, 20) + gap(21, 1))
+    await rm(third)
+    expect(JSON.parse(await read())).toMatchObject({ data: { payload: { chunks: 4 } } })
+  })
+
+  test('break off if the store fails, and are never wrong', async ({
     ingesting,
     recordings,
     folder,
@@ -232,28 +288,18 @@ describe('the events of a session', () => {
     for (let number = 0; number < 3; number++) {
       await ingesting.chunk({ ...started, number }, events(2, number * 10))
     }
-    const [first, second, third] = (await blobKeys(recordings)).map((key) => join(folder, key))
+    const [first, second] = (await blobKeys(recordings)).map((key) => join(folder, key))
     const path = `/v1/sessions/${started.sessionId}/events`
-    const original = await readFile(second!)
-
-    const changed = Buffer.from(original)
-    changed[40]! ^= 1
-    await writeFile(second!, changed)
+    await rm(second!)
+    await mkdir(second!)
     expect(await readBroken(ingesting, project.secretKey, path)).toEqual({
       status: 200,
       text: plainEvents(2),
       isComplete: false,
     })
     expect(ingesting.logged()).toContain('session.events')
-
-    await writeFile(second!, await readFile(third!))
-    expect(await readBroken(ingesting, project.secretKey, path)).toMatchObject({
-      text: plainEvents(2),
-      isComplete: false,
-    })
-
-    // What cannot be opened from the start is a fault like any other, not an empty session.
-    await writeFile(first!, changed)
+    await rm(first!)
+    await mkdir(first!)
     const answer = await ingesting.send(path)
     expect([answer.status, answer.json.error.code]).toEqual([500, 'internal_error'])
   })

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { isUnavailable } from '../src/error-handler.ts'
+import { isUnavailable } from '../src/http/errors.ts'
 import { connect } from '../src/sql.ts'
 import { startCuttingProxy } from './cutting-proxy.ts'
 import { test } from './fixtures.ts'
@@ -19,21 +19,20 @@ test('a statement that fails among others on a pipelined connection fails alone'
   ])
 })
 
-test('a database that answers nothing any more is given up, and asked anew when it is back', async ({
+test('a database that no longer responds is given up, and asked again when it is back', async ({
   address,
 }) => {
   const proxy = await startCuttingProxy(address)
   // A tenth of a second for statements, and five more seconds until the connection is given up.
   const through = connect({ connection: proxy.address, statementSeconds: 0.1 })
-  for (const sql of [through.short, through.pages, through.writes]) {
+  for (const sql of [through.short, through.sql]) {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
   }
   proxy.swallow(true)
   const asked = [
     through.short`select 1 as one`,
     through.short`select 2 as two`,
-    through.pages`select 1 as one`,
-    ...Array.from({ length: 6 }, () => through.writes`select 1 as one`),
+    through.sql`select 1 as one`,
   ]
   const answers = await Promise.allSettled(asked)
   for (const answer of answers) {
@@ -41,7 +40,7 @@ test('a database that answers nothing any more is given up, and asked anew when 
     expect(isUnavailable((answer as PromiseRejectedResult).reason)).toBe(true)
   }
   proxy.swallow(false)
-  for (const sql of [through.short, through.pages, through.writes]) {
+  for (const sql of [through.short, through.sql]) {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
   }
   await through.end()

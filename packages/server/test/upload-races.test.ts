@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
-import { BlobFault, type Blobs, browserPrefix } from '../src/blobs/blobs.ts'
+import { BlobFault, type Blobs, browserPrefix, sessionPrefix } from '../src/blobs/blobs.ts'
 import {
   collectUnusedKeys,
   createBrowserKey,
   destroyBrowserKeys,
 } from '../src/recordings/browser-keys.ts'
+import { chunkWriter } from '../src/recordings/chunk-writer.ts'
 import { confirmChunk, intendChunk } from '../src/recordings/ingest-store.ts'
 import {
   browsersOf,
@@ -16,7 +17,8 @@ import {
   deleteBrowsers,
   deleteRowsOfBrowsers,
   killExpiredIntents,
-} from '../src/recordings/store.ts'
+  retireBrowsers,
+} from '../src/recordings/removal.ts'
 import { collectDeadChunks, type Recordings, storeChunk } from '../src/recordings/upload.ts'
 import { connectOne, type Db, type Sql } from '../src/sql.ts'
 import { newProject } from './fixtures.ts'
@@ -125,11 +127,12 @@ describe('a retirement', () => {
     const prefix = browserPrefix(project.id, started.browserId)
     const blobKey = `${prefix}${started.sessionId}/tab-0-x`
     await intendChunk(uploader.sql, place, blobKey)
-    const deleting = ingesting.send('/v1/persons/ada', { method: 'DELETE' })
+    expect((await ingesting.send('/v1/persons/ada', { method: 'DELETE' })).status).toBe(202)
+    const retiring = retireBrowsers(db.sql, project.id, [started.browserId], { isRemoved: true })
     await waitUntilBlocked(db, 1)
     await uploader.client.query('commit')
     await uploader.end()
-    expect((await deleting).status).toBe(202)
+    expect(await retiring).toHaveLength(1)
 
     const personId = await personIdOf(db, project.id, 'ada')
     expect(await countOpenIntents(db.sql, project.id, [personId])).toBe(1)
@@ -216,7 +219,7 @@ describe('the same chunk', () => {
     await service.close()
   })
 
-  test('whose confirmation got lost on its way is done when it is sent again', async ({
+  test('whose confirmation was lost is accepted when it is sent again', async ({
     recordings,
     address,
     project,
@@ -246,7 +249,7 @@ describe('the same chunk', () => {
 })
 
 describe('an uploader that dies between put and confirm', () => {
-  test('leaves an intent that the same chunk replaces once its time is over', async ({
+  test('leaves an intent that the same chunk replaces once it has expired', async ({
     ingesting,
     recordings,
     db,
@@ -438,6 +441,83 @@ describe('an uploader frozen past its deadline', () => {
     const place = { projectId: project.id, ...started, tab: 'tab', number: 0 }
     expect(await confirmChunk(db.sql, place, { blobKey, bytes: 6, pages: 0 })).toBe(false)
     expect(await countOpenIntents(db.sql, project.id, [personId])).toBe(0)
+  })
+})
+
+describe('chunks that arrive together', () => {
+  test('share a commit for their intents and one for their confirmations, whosever they are', async ({
+    ingesting,
+    recordings,
+    project,
+  }) => {
+    const sessions = [await ingesting.start(), await ingesting.start()]
+    let statements = 0
+    const sql: Sql = (strings, ...values) => {
+      statements++
+      return recordings.db.sql(strings, ...values)
+    }
+    const writer = chunkWriter({ sql })
+    const chunks = sessions.flatMap((session, at) =>
+      [0, 1, 2].map((number) => {
+        const prefix = sessionPrefix(project.id, session.browserId, session.sessionId)
+        const place = { projectId: project.id, ...session, tab: 'tab', number }
+        const told = { pages: 1, from: 100 * number, to: 100 * number + 50, errors: at }
+        return { ...place, ...told, blobKey: `${prefix}tab-${number}-x`, bytes: 10 + number }
+      }),
+    )
+    const intents = await Promise.all(chunks.map(writer.intend))
+    expect(intents).toEqual(chunks.map(() => ({ outcome: 'intended' })))
+    expect(statements).toBe(1)
+    expect(await Promise.all(chunks.map(writer.confirm))).toEqual(chunks.map(() => true))
+    expect(statements).toBe(2)
+    for (const [at, { sessionId }] of sessions.entries()) {
+      const [row] = await recordings.db.sql`
+        select chunks, bytes::integer, pages, errors,
+          extract(epoch from first_event_at - started_at) as first,
+          extract(epoch from last_event_at - started_at) as last
+        from sessions where project_id = ${project.id} and id = ${sessionId}`
+      expect({ ...row, first: Number(row?.first), last: Number(row?.last) }).toEqual({
+        ...{ chunks: 3, bytes: 33, pages: 3, errors: at * 3, first: 0, last: 0.25 },
+      })
+    }
+  })
+
+  test('are delayed by no lock of another session', async ({ ingesting, db, address, project }) => {
+    const [held, free] = [await ingesting.start(), await ingesting.start()]
+    const holder = await connectOne(address)
+    await holder.client.query('begin')
+    await holder.sql`
+      update sessions set closed = true
+      where project_id = ${project.id} and id = ${held.sessionId}`
+    const waiting = ingesting.chunk(held)
+    const answers = await Promise.all(
+      [0, 1, 2, 3].map((number) => ingesting.chunk({ ...free, number })),
+    )
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    await waitUntilBlocked(db, 1)
+    await holder.client.query('rollback')
+    await holder.end()
+    expect((await waiting).status).toBe(200)
+  })
+
+  test('fail alone where one of them is what the database refuses', async ({
+    ingesting,
+    recordings,
+    project,
+  }) => {
+    const started = await ingesting.start()
+    const place = { projectId: project.id, ...started, tab: 'tab' }
+    const writer = chunkWriter(recordings.db)
+    const blobKey = (number: number) => `blobs/x/x/x/tab-${number}-x`
+    const both = [0, 1].map((number) =>
+      writer.intend({ ...place, number, blobKey: blobKey(number) }),
+    )
+    expect(await Promise.all(both)).toEqual([{ outcome: 'intended' }, { outcome: 'intended' }])
+    const confirmed = await Promise.allSettled([
+      writer.confirm({ ...place, number: 0, blobKey: blobKey(0), bytes: 2 ** 31 }),
+      writer.confirm({ ...place, number: 1, blobKey: blobKey(1), bytes: 7 }),
+    ])
+    expect(confirmed.map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
   })
 })
 

@@ -14,6 +14,7 @@ import {
 import { Webhook } from 'standardwebhooks'
 import { describe, expect } from 'vitest'
 import { BlobFault } from '../src/blobs/blobs.ts'
+import { type ClaimedJob, claimJobs, failAttempt } from '../src/erasure/job-leases.ts'
 import { createLog } from '../src/log.ts'
 import type { Db } from '../src/sql.ts'
 import { isPublicAddress, lookupPublic } from '../src/webhooks/address.ts'
@@ -203,13 +204,13 @@ describe('an event', () => {
   }) => {
     await makeWebhook(owner, params, receiver.url)
     const jobId = await erasePerson(dashboard, 'ada')
+    const [job] = await claimJobs(db.sql, 1)
+    await db.sql`
+      update deletion_jobs set attempts = 5
+      where project_id = ${dashboard.project.id} and id = ${jobId}`
     const end = db.begin(async (tx) => {
-      await tx`
-        update persons set deletion_job_id = null where project_id = ${dashboard.project.id}`
-      await tx`
-        update deletion_jobs
-        set status = 'failed', started_at = app_now(), attempts = 5, person_id = null
-        where id = ${jobId}`
+      const fault = { step: 'drain', code: 'fault' }
+      expect(await failAttempt(tx, job as ClaimedJob, fault, [1, 1, 1, 1])).toBe('failed')
       expect(await tx`select from webhook_deliveries where job_id = ${jobId}`).toHaveLength(1)
       throw new Error('The transaction comes to nothing.')
     })
@@ -298,7 +299,7 @@ describe('an attempt that fails', () => {
     await shiftClock(address, 0)
   })
 
-  test('for want of an answer, of a name or of a connection says which', async ({
+  test('says why: no response, an unknown name or no connection', async ({
     db,
     owner,
     params,
@@ -378,8 +379,11 @@ describe('deliveries', () => {
 
     const deliveryId = second.deliveries[0]!.id
     const resent = await owner.call(resendDelivery, { params: { ...path, deliveryId }, body: {} })
-    expect(resent.body.delivery).toMatchObject({ id: deliveryId, state: 'pending', attempts: 0 })
+    expect(resent.body.delivery).toMatchObject({ id: deliveryId, state: 'pending', attempts: 1 })
     await deliverAll(db)
+    const all = (await owner.call(listDeliveries, { params: path, query: { limit: 10 } })).body
+    const sent = all.deliveries.find(({ id }) => id === deliveryId)
+    expect(sent).toMatchObject({ state: 'delivered', attempts: 2 })
     const ids = receiver.received.map((one) => one.headers['webhook-id'])
     expect(ids.filter((id) => id === deliveryId)).toHaveLength(2)
     const nobody = { ...path, deliveryId: path.webhookId }
@@ -389,7 +393,7 @@ describe('deliveries', () => {
     })
   })
 
-  test('are signed with both secrets for a day after one was made anew', async ({
+  test('are signed with both secrets for a day after a renewal', async ({
     db,
     address,
     owner,
@@ -485,7 +489,7 @@ describe('where events may not go', () => {
     await dashboard.close()
   })
 
-  test('a name that leads to a private address is found out at the connection', async ({
+  test('a name that resolves to a private address is refused at the connection', async ({
     db,
     owner,
     params,
@@ -507,6 +511,8 @@ describe('where events may not go', () => {
       expect([address, isPublicAddress(address)]).toEqual([address, true])
     }
     for (const address of [
+      '3ffe::1',
+      '3ffe:ffff::8',
       '0.0.0.0',
       '10.0.0.1',
       '100.64.0.1',

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished } from 'vitest'
 import { BlobFault } from '../src/blobs/blobs.ts'
 import { runNextAttempt } from '../src/erasure/attempt.ts'
-import { reapLostAttempts } from '../src/erasure/attempts.ts'
-import { browsersOfSmall } from '../src/erasure/claim.ts'
+import { browsersOfSmall, reapLostAttempts } from '../src/erasure/job-leases.ts'
+import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/jobs.ts'
 import { createErasureMetrics } from '../src/erasure/metrics.ts'
 import { requestDeletion } from '../src/erasure/request.ts'
-import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/store.ts'
 import { startWorker, type Worker, type WorkerOptions } from '../src/erasure/worker.ts'
 import { createMetrics } from '../src/metrics.ts'
+import { addFactMetrics, readFacts } from '../src/operations/facts.ts'
 import { connect, connectOne, type Db } from '../src/sql.ts'
 import { startCuttingProxy } from './cutting-proxy.ts'
 import { overBlobs } from './erasure-faults.ts'
@@ -43,8 +43,28 @@ async function until(condition: () => Promise<boolean> | boolean): Promise<void>
 const hasEnded = (db: Db, projectId: number, id: string, status = 'completed') =>
   until(async () => (await findDeletionJob(db.sql, projectId, id))!.status === status)
 
+test('the next attempt starts when it is due: a worker that never polls makes all five', async ({
+  erasure,
+  project,
+  db,
+  address,
+}) => {
+  await record(erasure, project.id, 'ada', { browsers: 1 })
+  const blobs = {
+    ...erasure.blobs,
+    deletePrefix: async () => {
+      throw new BlobFault('access_denied', '')
+    },
+  }
+  const retryDelaysSeconds = [1, 1, 0, 0] as const
+  start(erasure, { blobs, retryDelaysSeconds, connection: address, pollSeconds: never })
+  const { id } = await requestErasure(erasure, project.id, 'ada')
+  await hasEnded(db, project.id, id, 'failed')
+  expect((await findDeletionJobDetails(db.sql, project.id, id))!.attempts).toHaveLength(5)
+})
+
 describe('a new job', () => {
-  test('is heard of at once: a worker that never looks by itself finds it', async ({
+  test('is announced at once: a worker that never polls finds it', async ({
     erasure,
     project,
     db,
@@ -57,13 +77,13 @@ describe('a new job', () => {
     }
   })
 
-  test('is found by looking where nothing is heard', async ({ erasure, project, db }) => {
+  test('is found by polling if nothing is announced', async ({ erasure, project, db }) => {
     start(erasure, { pollSeconds: 0.02 })
     await record(erasure, project.id, 'ada', { browsers: 1 })
     await hasEnded(db, project.id, (await requestErasure(erasure, project.id, 'ada')).id)
   })
 
-  test('is heard of again after the listening connection broke', async ({
+  test('is announced again after the listening connection broke', async ({
     erasure,
     project,
     db,
@@ -89,7 +109,7 @@ describe('a new job', () => {
   })
 })
 
-test('a worker has no more jobs in hand than it was told, where each is a large one', async ({
+test('a worker runs no more large jobs at once than configured', async ({
   erasure,
   project,
   db,
@@ -168,7 +188,7 @@ describe('a graceful stop', () => {
     expect((await findDeletionJobDetails(db.sql, project.id, id))!.attempts).toHaveLength(1)
   })
 
-  test('ends also where it comes before the worker listens', async ({ erasure, address }) => {
+  test('works even before the worker listens', async ({ erasure, address }) => {
     for (let milliseconds = 0; milliseconds < 10; milliseconds++) {
       const worker = start(erasure, { connection: address })
       await sleep(milliseconds)
@@ -176,7 +196,7 @@ describe('a graceful stop', () => {
     }
   })
 
-  test('takes no new job, and ends also where the database is away', async ({
+  test('takes no new job, and ends even if the database is down', async ({
     erasure,
     project,
     db,
@@ -205,7 +225,13 @@ describe('a graceful stop', () => {
   })
 })
 
-test('a worker reaps what others left, and tells it in its metrics', async ({
+test('a worker is seen as soon as it has started', async ({ erasure, db }) => {
+  await db.sql`update worker_seen set at = app_now() - interval '1 hour'`
+  start(erasure, { pollSeconds: never, reapSeconds: never })
+  await until(async () => (await readFacts(db.sql)).workerSeenSeconds < 60)
+})
+
+test('a worker reaps the jobs of dead workers, and shows that in its metrics', async ({
   erasure,
   project,
   db,
@@ -213,6 +239,7 @@ test('a worker reaps what others left, and tells it in its metrics', async ({
 }) => {
   const clock = await openClock(address)
   const { registry } = createMetrics()
+  addFactMetrics(registry, db)
   const ada = await record(erasure, project.id, 'ada', { browsers: 1 })
   const { id } = await requestErasure(erasure, project.id, 'ada')
   await db.sql`
@@ -235,22 +262,22 @@ test('a worker reaps what others left, and tells it in its metrics', async ({
       select outcome from deletion_attempts where number = 4`
     return row!.outcome === 'lost'
   })
-  await until(async () => /jobs_open\{status="running"\} 1/.test(await registry.metrics()))
+  await until(async () => /^lethe_deletion_jobs_running 1$/m.test(await registry.metrics()))
   await clock.forward(240)
   await hasEnded(db, project.id, id, 'failed')
-  await until(async () => /jobs_open\{status="running"\} 0/.test(await registry.metrics()))
+  await until(async () => /^lethe_deletion_jobs_running 0$/m.test(await registry.metrics()))
   const metrics = await registry.metrics()
   expect(metrics).toContain('lethe_erasure_attempts_reaped_total 1')
   expect(metrics).toContain('lethe_deletion_jobs_failed_total 1')
   expect(metrics).toContain('lethe_erasure_attempt_seconds_count{outcome="failed"} 1')
-  expect(metrics).not.toContain('ada')
+  expect(metrics).not.toMatch(/\bada\b/)
   expect(await remains(erasure, project.id, ada)).toMatchObject({ persons: 1, keys: 0 })
   await clock.close()
 })
 
 describe('the database', () => {
   for (const keepRecordings of [false, true]) {
-    test(`takes any one COMMIT and answers it to nobody: the erasure ends, once (recordings ${keepRecordings ? 'kept' : 'deleted'})`, async ({
+    test(`commits any one transaction but loses the response: the erasure completes, once (recordings ${keepRecordings ? 'kept' : 'deleted'})`, async ({
       erasure,
       project,
       db,
@@ -260,7 +287,7 @@ describe('the database', () => {
       const proxy = await startCuttingProxy(address)
       const through = connect({ connection: proxy.address })
       const options = { ...erasure.options, db: through, keySql: through.sql }
-      let cuts = 0
+      const cutSteps: string[] = []
       for (let n = 1; ; n++) {
         const externalId = `p${n}`
         const ada = await record(erasure, project.id, externalId, { browsers: 1 })
@@ -271,7 +298,8 @@ describe('the database', () => {
           expect(outcome).toBe('completed')
           break
         }
-        cuts++
+        const [attempt] = (await findDeletionJobDetails(db.sql, project.id, id))!.attempts
+        cutSteps.push(attempt!.step ?? 'the last')
         const job = (await findDeletionJob(db.sql, project.id, id))!
         // Either it was the last one, then all is done, or the attempt failed and is made again.
         expect(outcome).toBe(job.status === 'completed' ? 'lost' : 'failed')
@@ -285,14 +313,16 @@ describe('the database', () => {
         const receipts = await db.sql`select from receipts where job_id = ${id}`
         expect(receipts).toHaveLength(1)
       }
-      expect(cuts).toBe(keepRecordings ? 1 : 2)
+      // Each transaction of an attempt; those that find nothing to do are not begun.
+      const removal = keepRecordings ? [] : ['delete_blobs', 'delete_rows']
+      expect(cutSteps).toEqual(['retire_browsers', ...removal, 'write_ledger', 'the last'])
       await through.end()
       await proxy.close()
       await clock.close()
     })
   }
 
-  test('that goes away and comes back loses no job and ends no worker', async ({
+  test('that goes down and comes back loses no job and stops no worker', async ({
     erasure,
     project,
     db,

@@ -19,15 +19,18 @@ import { say, sayFailed } from '../design/toast.tsx'
 import { browserText } from '../sessions/user-agent.ts'
 import { areShortcutsOn, switchShortcuts } from '../shell/theme.ts'
 import { PasswordField } from '../sign-in/link.tsx'
-import { SecondFactor } from './second-factor.tsx'
+import { Passkeys } from './passkeys.tsx'
+import { CodeField, SecondFactor } from './second-factor.tsx'
 
 export function Account() {
+  const { member } = useMe()
   return (
     <div className="mx-auto w-full max-w-[48rem] px-4 py-6 sm:px-8">
       <PageHead title="Your account" />
       <Name />
       <Password />
       <SecondFactor />
+      {member?.hasSecondFactor && <Passkeys />}
       <SignIns />
       <Keyboard />
     </div>
@@ -68,17 +71,21 @@ function Password() {
   const { member } = useMe()
   const [currentPassword, setCurrent] = useState('')
   const [newPassword, setNew] = useState('')
+  const [code, setCode] = useState('')
   const changing = useAction(changePassword, () => {
     say('Your password was changed', 'You are signed out everywhere else.')
     setCurrent('')
+    setCode('')
     setNew('')
   })
   return (
-    <Panel title="Password" description="With a new one you are signed out everywhere else.">
+    <Panel title="Password" description="Changing it signs you out everywhere else.">
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          changing.mutate({ body: { currentPassword, newPassword } })
+          changing.mutate({
+            body: { currentPassword, newPassword, ...(member?.hasSecondFactor && { code }) },
+          })
         }}
         className="grid gap-4 border-t border-line px-4 py-4 *:max-w-md"
       >
@@ -88,20 +95,21 @@ function Password() {
           value={member?.email ?? ''}
           readOnly
           hidden
-          aria-label="E-mail"
+          aria-label="Email"
         />
         <TextField
-          label="Present password"
+          label="Current password"
           type="password"
           autoComplete="current-password"
           required
           value={currentPassword}
           onChange={(event) => setCurrent(event.target.value)}
         />
+        {member?.hasSecondFactor && <CodeField value={code} onChange={setCode} />}
         <PasswordField label="New password" value={newPassword} onChange={setNew} />
         <ErrorLine error={changing.error} />
         <Button type="submit" className="justify-self-start" isBusy={changing.isPending}>
-          Change the password
+          Change password
         </Button>
       </form>
     </Panel>
@@ -122,7 +130,10 @@ function SignIns() {
             onClick={() =>
               ending.mutate(
                 { body: {} },
-                { onError: (failure) => sayFailed('Nothing was ended', failure) },
+                {
+                  onError: (failure) =>
+                    sayFailed('The other sessions are still signed in', failure),
+                },
               )
             }
           >
@@ -140,7 +151,7 @@ function SignIns() {
                 className="flex flex-wrap items-center justify-between gap-x-4 gap-y-0.5 border-b border-line px-4 py-2.5 last:border-b-0"
               >
                 <span className="flex items-center gap-2 font-medium">
-                  {browserText(one.userAgent)} {one.isCurrent && <Tag>here</Tag>}
+                  {browserText(one.userAgent)} {one.isCurrent && <Tag>this browser</Tag>}
                 </span>
                 <span className="text-sm text-muted tabular">
                   {one.address && `${one.address} · `}
@@ -150,7 +161,11 @@ function SignIns() {
             ))}
           </ul>
         ) : error ? (
-          <ErrorPanel error={error} title="This could not be loaded" retry={() => refetch()} />
+          <ErrorPanel
+            error={error}
+            title="Your sessions could not be loaded"
+            retry={() => refetch()}
+          />
         ) : (
           <Skeletons rows={2} />
         )}
@@ -165,8 +180,8 @@ function Keyboard() {
     <Panel title="Keyboard">
       <div className="border-t border-line px-4 py-4">
         <CheckboxField
-          label="Keys without a modifier"
-          hint="The slash goes to the search; space, arrows and letters drive the player. Switch them off if they get in the way of speech input. For this browser."
+          label="Single-key shortcuts"
+          hint="Slash moves to the search field; space, the arrow keys and letters control the player. Turn them off if they interfere with speech input. Applies to this browser."
           checked={isOn}
           onChange={(event) => {
             setOn(event.target.checked)

@@ -11,10 +11,10 @@ import { useMe } from '../api/me.ts'
 import { Button } from '../design/button.tsx'
 import { Chip } from '../design/chip.tsx'
 import { CopyButton } from '../design/copy.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogForm } from '../design/dialog-form.tsx'
 import { TextField } from '../design/field.tsx'
 import { Panel } from '../design/page.tsx'
-import { ErrorLine } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
 
 export function SecondFactor() {
@@ -24,25 +24,29 @@ export function SecondFactor() {
   const isOn = member?.hasSecondFactor ?? false
   return (
     <Panel
-      title="Second factor"
-      description="A code of an authenticator besides the password: who has only the password stays out."
+      title="Two-factor authentication"
+      description="Require an authenticator code as well as your password."
       actions={isOn ? <Chip tone="ok">On</Chip> : <Chip>Off</Chip>}
     >
       <div className="border-t border-line px-4 py-4">
         {isOn ? (
           <Button look="dangerQuiet" onClick={() => setAsking('remove')}>
-            Take it off…
+            Turn off…
           </Button>
         ) : (
           <Button icon="shield" onClick={() => setAsking('add')}>
-            Add a second factor…
+            Set up two-factor authentication…
           </Button>
         )}
       </div>
-      <Dialog isOpen={asking === 'add'} onClose={close} title="Add a second factor">
+      <Dialog isOpen={asking === 'add'} onClose={close} title="Set up two-factor authentication">
         <AddForm onClose={close} />
       </Dialog>
-      <Dialog isOpen={asking === 'remove'} onClose={close} title="Take the second factor off?">
+      <Dialog
+        isOpen={asking === 'remove'}
+        onClose={close}
+        title="Turn off two-factor authentication?"
+      >
         <RemoveForm onClose={close} />
       </Dialog>
     </Panel>
@@ -54,12 +58,11 @@ function AddForm({ onClose }: { onClose: () => void }) {
   const starting = useAction(startSecondFactor)
   if (starting.data) return <ConfirmForm begun={starting.data} onClose={onClose} />
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        starting.mutate({ body: { password } })
-      }}
-      className="grid gap-4"
+    <DialogForm
+      action="Continue"
+      doing={starting}
+      onSubmit={() => starting.mutate({ body: { password } })}
+      onClose={onClose}
     >
       <TextField
         label="Your password"
@@ -69,14 +72,7 @@ function AddForm({ onClose }: { onClose: () => void }) {
         value={password}
         onChange={(event) => setPassword(event.target.value)}
       />
-      <ErrorLine error={starting.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={starting.isPending}>
-          Go on
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
@@ -89,37 +85,36 @@ function ConfirmForm({
 }) {
   const [code, setCode] = useState('')
   const confirming = useAction(confirmSecondFactor, () => {
-    say('The second factor is on')
+    say('Two-factor authentication is on')
     onClose()
   })
   const picture = `data:image/svg+xml,${encodeURIComponent(renderSVG(begun.uri, { border: 2 }))}`
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        confirming.mutate({ body: { code: code.replace(/\s/g, '') } })
-      }}
-      className="grid gap-4"
+    <DialogForm
+      action="Turn on"
+      doing={confirming}
+      onSubmit={() => confirming.mutate({ body: { code: code.replace(/\s/g, '') } })}
+      onClose={onClose}
     >
-      <p>Scan this with your authenticator, or type the secret into it.</p>
+      <p>Scan this code with your authenticator app, or enter the secret manually.</p>
       <div className="flex flex-wrap items-center gap-4">
         <img
           src={picture}
-          alt="The secret as a QR code; it is written beside it too"
+          alt="QR code of the secret shown next to it"
           className="size-40 rounded-lg border border-line bg-white"
         />
         <span className="flex max-w-52 items-center gap-1">
           <code className="font-mono text-sm break-all">{begun.secret}</code>
-          <CopyButton text={begun.secret} label="Copy the secret" />
+          <CopyButton text={begun.secret} label="Copy secret" />
         </span>
       </div>
       <div className="rounded-lg border border-line bg-sunken p-3.5">
         <p className="flex items-center justify-between text-sm font-medium">
           Recovery codes
-          <CopyButton text={begun.recoveryCodes.join('\n')} label="Copy the recovery codes" />
+          <CopyButton text={begun.recoveryCodes.join('\n')} label="Copy recovery codes" />
         </p>
         <p className="text-sm text-pretty text-muted">
-          Each gets you in once, without the authenticator. Shown this once.
+          Each code signs you in once without your authenticator. They are shown only once.
         </p>
         <ul className="mt-2 grid grid-cols-2 gap-x-4 font-mono text-sm">
           {begun.recoveryCodes.map((recovery) => (
@@ -128,8 +123,8 @@ function ConfirmForm({
         </ul>
       </div>
       <TextField
-        label="Code of the authenticator"
-        hint="So that it is certain that it works before it is asked for."
+        label="Authenticator code"
+        hint="Confirms that your authenticator works before codes are required."
         autoComplete="one-time-code"
         inputMode="numeric"
         required
@@ -137,30 +132,45 @@ function ConfirmForm({
         onChange={(event) => setCode(event.target.value)}
         className="font-mono tracking-[0.2em]"
       />
-      <ErrorLine error={confirming.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={confirming.isPending}>
-          Switch it on
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
+  )
+}
+
+/** What an authenticator shows; each code works once, so the one of the sign-in does not here. */
+export function CodeField({
+  value,
+  onChange,
+}: {
+  value: string
+  onChange: (value: string) => void
+}) {
+  return (
+    <TextField
+      label="Two-factor code"
+      hint="From your authenticator, or a recovery code. Each code works once."
+      autoComplete="one-time-code"
+      required
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+      className="font-mono tracking-[0.2em]"
+    />
   )
 }
 
 function RemoveForm({ onClose }: { onClose: () => void }) {
   const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
   const removing = useAction(removeSecondFactor, () => {
-    say('The second factor is off')
+    say('Two-factor authentication is off')
     onClose()
   })
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        removing.mutate({ body: { password } })
-      }}
-      className="grid gap-4"
+    <DialogForm
+      action="Turn off"
+      look="danger"
+      doing={removing}
+      onSubmit={() => removing.mutate({ body: { password, code } })}
+      onClose={onClose}
     >
       <TextField
         label="Your password"
@@ -170,13 +180,7 @@ function RemoveForm({ onClose }: { onClose: () => void }) {
         value={password}
         onChange={(event) => setPassword(event.target.value)}
       />
-      <ErrorLine error={removing.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="danger" isBusy={removing.isPending}>
-          Take it off
-        </Button>
-      </DialogActions>
-    </form>
+      <CodeField value={code} onChange={setCode} />
+    </DialogForm>
   )
 }

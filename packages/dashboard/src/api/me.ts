@@ -1,8 +1,24 @@
-import { getMe, type Permission } from '@lethe/contract/dashboard-members.ts'
+import { getMe, type Member, type Permission } from '@lethe/contract/dashboard-members.ts'
 import { useQuery, useSuspenseQuery } from '@tanstack/react-query'
+import { send } from './call.ts'
 import { reading } from './queries.ts'
 
-export const meQuery = { ...reading(getMe, {}), staleTime: 30_000 }
+export const meQuery = {
+  ...reading(getMe, {}),
+  queryFn: async ({ signal }: { signal: AbortSignal }) => {
+    const me = await send(getMe, {}, signal)
+    if (me.member) lastMember = me.member
+    return me
+  },
+  staleTime: 30_000,
+}
+
+let lastMember: Member | undefined
+
+/** Who was signed in last in this page, also where the sign-in has ended since. */
+export function memberOfPage(): Member | undefined {
+  return lastMember
+}
 
 /** Who is signed in; only for what is shown once that is known. */
 export function useMe() {
@@ -16,10 +32,9 @@ export function useMay(permission: Permission): boolean {
 }
 
 export const needsPermission: Partial<Record<Permission, string>> = {
-  'persons.write': 'Your role can look at persons but not change them.',
-  'persons.delete':
-    'You need the permission to delete persons. An owner or admin can give it to you.',
-  'keys.write': 'Only owners and admins can make or end keys.',
+  'persons.write': 'Your role can view people but not change them.',
+  'persons.delete': 'You need permission to delete people. Ask an owner or admin.',
+  'keys.write': 'Only owners and admins can create or revoke keys.',
   'webhooks.write': 'Only owners and admins can change webhooks.',
   'members.write': 'Only owners and admins can change members.',
   'projects.write': 'Only owners and admins can change the project.',

@@ -5,7 +5,7 @@ import { type Body, codeOf, RequestFailed, send } from './call.ts'
 /** A change anywhere is on every open page within two seconds. */
 export const liveMilliseconds = 1_500
 
-/** Pages of a list that are asked for anew while it is live; longer ones follow the summary. */
+/** Pages of a list that are fetched again while it is live; longer ones follow the summary. */
 export const livePagesMaximum = 2
 
 type Named = Endpoint & { schema: { operationId: string } }
@@ -63,9 +63,13 @@ export function makeQueryClient(onSignedOut: () => void): QueryClient {
     queryCache: new QueryCache({ onError }),
     mutationCache: new MutationCache({ onError }),
     defaultOptions: {
+      // A change that cannot be sent fails at once: one that is kept and sent later would be done
+      // although its dialog was cancelled.
+      mutations: { networkMode: 'always' },
       queries: {
+        networkMode: 'always',
         staleTime: 1_000,
-        retry: (failures, error) => failures < 2 && mayPass(error),
+        retry: (failures, error) => failures < 2 && navigator.onLine && mayPass(error),
         refetchOnWindowFocus: true,
         // The client gives an unchanged answer as the same object; and what keeps the digits of a
         // large number would not outlive the comparing and copying.

@@ -27,7 +27,7 @@ export function DeletionBanner() {
             search={{ status: failed > 0 ? 'failed' : 'open' }}
             className="rounded-sm font-medium underline underline-offset-[3px]"
           >
-            {failed > 0 ? 'See what failed' : 'See them'}
+            {failed > 0 ? 'Show failed deletions' : 'Show deletions'}
           </Link>
         </div>
       )}

@@ -3,15 +3,15 @@ import type { PersonSummary } from '@lethe/contract/dashboard-persons.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { type Body, send } from '../api/call.ts'
+import { useSending } from '../api/leaving.ts'
 import { useProjectId } from '../api/projects.ts'
-import { Button } from '../design/button.tsx'
 import { CopyButton } from '../design/copy.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogForm } from '../design/dialog-form.tsx'
 import { RadioCard, TextField } from '../design/field.tsx'
 import { Icon } from '../design/icon.tsx'
 import { ExternalId, nameOf, shownId } from '../design/name.tsx'
 import { bytesText, counted } from '../design/number.ts'
-import { ErrorLine } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
 
 export type Deletable = Pick<PersonSummary, 'id' | 'externalId' | 'name' | 'email'>
@@ -40,7 +40,7 @@ export function DeleteDialog({
       onClose={onClose}
       title={
         persons.length > 1
-          ? `Delete ${counted(persons.length, 'person', 'persons')}?`
+          ? `Delete ${counted(persons.length, 'person', 'people')}?`
           : first && (
               <>
                 Delete <bdi>{nameOf(first)}</bdi>?
@@ -86,19 +86,26 @@ function DeleteForm({
   const phrase = phraseOf(persons, first)
   const isConfirmed = typed === phrase
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
+    <DialogForm
+      action={buttonText(persons.length, preview.data, keepRecordings)}
+      look="danger"
+      doing={{ isPending: requesting.isPending, error: requesting.error ?? preview.error }}
+      disabledReason={
+        isConfirmed
+          ? undefined
+          : `Type the ${phrase === first.externalId ? 'external ID' : 'words above'} to confirm.`
+      }
+      onSubmit={() => {
         if (isConfirmed) requesting.mutate()
       }}
-      className="grid gap-4"
+      onClose={onClose}
     >
       <fieldset className="grid gap-2.5">
-        <legend className="sr-only">What shall be deleted</legend>
+        <legend className="sr-only">What to delete</legend>
         <RadioCard
           name="scope"
           tone="danger"
-          title={isOne ? 'Person and recordings' : 'Persons and recordings'}
+          title={isOne ? 'Person and recordings' : 'People and recordings'}
           checked={!keepRecordings}
           onChange={() => setKeep(false)}
         >
@@ -109,22 +116,21 @@ function DeleteForm({
           title={
             isOne
               ? 'Person only, keep recordings anonymous'
-              : 'Persons only, keep recordings anonymous'
+              : 'People only, keep recordings anonymous'
           }
           checked={keepRecordings}
           onChange={() => setKeep(true)}
         >
-          The recordings stay playable, and nothing ties them to {isOne ? 'the person' : 'anybody'}{' '}
-          any more.{' '}
+          Recordings stay watchable but are no longer linked to{' '}
+          {isOne ? 'this person' : 'these people'}.{' '}
           <strong className="font-medium text-warn">
-            They may still show personal data on the screen
+            They may still show personal data that was visible on the page.
           </strong>
-          : whatever the pages showed.
         </RadioCard>
       </fieldset>
       {!isOne && <WhoGoes persons={persons} />}
       <Note>
-        {isOne ? 'The person comes' : 'A person comes'} back if your application calls{' '}
+        {isOne ? 'The person is' : 'A person is'} created again if your application calls{' '}
         <code className="font-mono text-xs">identify()</code> again.
       </Note>
       <TextField
@@ -135,9 +141,7 @@ function DeleteForm({
               {phrase}
             </code>{' '}
             to confirm
-            {phrase === first.externalId && (
-              <CopyButton text={phrase} label="Copy the externalId" />
-            )}
+            {phrase === first.externalId && <CopyButton text={phrase} label="Copy external ID" />}
           </>
         }
         value={typed}
@@ -147,29 +151,13 @@ function DeleteForm({
         spellCheck={false}
         className="font-mono"
       />
-      <ErrorLine error={requesting.error ?? preview.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          type="submit"
-          look="danger"
-          isBusy={requesting.isPending}
-          disabledReason={
-            isConfirmed
-              ? undefined
-              : `Type the ${phrase === first.externalId ? 'externalId' : 'words above'} to confirm first.`
-          }
-        >
-          {buttonText(persons.length, preview.data, keepRecordings)}
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
 /** The externalId, where it is one that a field can take; else words that can be typed. */
 function phraseOf(persons: Deletable[], { externalId }: Deletable): string {
-  if (persons.length > 1) return `delete ${persons.length} persons`
+  if (persons.length > 1) return `delete ${persons.length} people`
   return shownId(externalId) === externalId ? externalId : 'delete this person'
 }
 
@@ -212,6 +200,7 @@ function sum(one: Preview, other: Preview): Preview {
 function useRequest(persons: Deletable[], keepRecordings: boolean, onDone: () => void) {
   const projectId = useProjectId()
   const queryClient = useQueryClient()
+  const send = useSending()
   return useMutation({
     mutationFn: async () => {
       const refused: string[] = []
@@ -229,26 +218,26 @@ function useRequest(persons: Deletable[], keepRecordings: boolean, onDone: () =>
       const made = persons.length - refused.length
       if (made > 0) {
         say(
-          made === 1 ? 'The deletion has begun' : `${made} deletions have begun`,
-          'You can follow it under Deletions.',
+          made === 1 ? 'Deletion started' : `${made} deletions started`,
+          'Track progress under Deletions.',
         )
       }
       if (refused.length > 0) {
         const why = refused.includes('deletion_in_progress')
-          ? 'A deletion with the other choice about recordings is in progress already.'
-          : 'They are not there any more.'
-        say(`${counted(refused.length, 'person', 'persons')} left out`, why)
+          ? 'A deletion with the other choice for recordings is already in progress.'
+          : 'They no longer exist.'
+        say(`${counted(refused.length, 'person', 'people')} not deleted`, why)
       }
       onDone()
     },
   })
 }
 
-/** Who was chosen, for a last look. */
+/** The people selected, for a last check. */
 function WhoGoes({ persons }: { persons: Deletable[] }) {
   return (
     <section
-      aria-label="Chosen persons"
+      aria-label="Selected people"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard has to reach it
       tabIndex={0}
       className="max-h-32 overflow-y-auto rounded-lg border border-line"
@@ -273,28 +262,28 @@ function WhoGoes({ persons }: { persons: Deletable[] }) {
 function WhatGoes({ preview, isOne }: { preview: Preview | undefined; isOne: boolean }) {
   if (!preview) return <span className="skeleton inline-block h-4 w-56 align-middle" />
   const { sessions, browsers, sessionsBeforeIdentification: before, bytes } = preview
-  const records = isOne ? 'the record and its properties' : 'the records and their properties'
+  const records = isOne ? 'the record and its properties' : 'their records and properties'
   if (sessions === 0) {
-    return `T${records.slice(1)} go for good. There are no recordings of ${isOne ? 'this person' : 'these persons'}.`
+    return `${isOne ? 'The record and its properties' : 'Their records and properties'} will be permanently deleted. There are no recordings of ${isOne ? 'this person' : 'these people'}.`
   }
   return (
     <>
       <strong className="font-medium text-ink tabular">
         {counted(sessions, 'recording')} from {counted(browsers, 'browser')}
       </strong>
-      {before > 0 && `, ${beforeText(before, sessions)} before sign-in,`}{' '}
-      {sessions === 1 ? 'goes' : 'go'} for good with {records} ({bytesText(bytes)}).
+      {before > 0 && `, ${beforeText(before, sessions)} before sign-in,`} will be permanently
+      deleted with {records} ({bytesText(bytes)}).
     </>
   )
 }
 
 function beforeText(before: number, sessions: number): string {
-  if (sessions === 1) return 'begun'
-  return before === sessions ? 'all of them begun' : `${before} of them begun`
+  if (sessions === 1) return 'started'
+  return before === sessions ? 'all started' : `${before} started`
 }
 
 function buttonText(persons: number, preview: Preview | undefined, keep: boolean): string {
-  const who = persons === 1 ? 'person' : `${persons} persons`
+  const who = persons === 1 ? 'person' : `${persons} people`
   if (preview?.sessions === 0) return `Delete ${who}`
   // Also before they are counted, or where they could not be, the button says what it does.
   const recordings = preview ? counted(preview.sessions, 'recording') : 'recordings'

@@ -4,13 +4,15 @@ import { memo, useState } from 'react'
 import { pathOf } from '../api/call.ts'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
-import { Button, DownloadLink, LinkButton } from '../design/button.tsx'
+import { Button, LinkButton } from '../design/button.tsx'
+import { List } from '../design/list.tsx'
 import { ExternalId } from '../design/name.tsx'
-import { count, counted } from '../design/number.ts'
+import { count } from '../design/number.ts'
 import { PageHead } from '../design/page.tsx'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
-import { Cell, Head, ListEnd, None, Row, Table } from '../design/table.tsx'
+import { Empty } from '../design/states.tsx'
+import { Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
+import { ExportLink } from '../shell/export-link.tsx'
 import { DeletionDrawer } from './drawer.tsx'
 import { DeletionFilters } from './filters.tsx'
 import { Requester, Scope, StatusChip } from './parts.tsx'
@@ -27,15 +29,6 @@ export function Deletions() {
   const [isVerifying, setVerifying] = useState(false)
   const { job, pages: _, ...filters } = search
   const list = useLiveList(deletionsList(projectId, filters), (page) => page.deletions)
-  const rows = list.rows ?? []
-  const loadMore = async () => {
-    await list.fetchNextPage()
-    await navigate({
-      search: { ...search, pages: list.pageCount + 1 },
-      replace: true,
-      resetScroll: false,
-    })
-  }
   return (
     <div className="mx-auto w-full max-w-[84rem] px-4 py-6 sm:px-8">
       <PageHead
@@ -45,45 +38,31 @@ export function Deletions() {
             <Button icon="shield" onClick={() => setVerifying(true)}>
               Verify a receipt
             </Button>
-            <DownloadLink
+            <ExportLink
               href={pathOf(exportDeletions, {
                 params: { projectId },
                 query: deletionQuery(filters),
               })}
-              download
             >
               CSV
-            </DownloadLink>
+            </ExportLink>
           </>
         }
       >
-        Every request to erase a person, and the proof of what was done.
+        Every request to erase a person, with its signed receipt.
       </PageHead>
       <DeletionFilters search={search} />
       <div className="card overflow-clip">
-        {list.isPending ? (
-          <Skeletons rows={8} className="h-7" />
-        ) : list.isError && !list.data ? (
-          <ErrorPanel
-            error={list.error}
-            title="The deletions could not be loaded"
-            retry={() => list.refetch()}
-          />
-        ) : rows.length === 0 ? (
-          <NoDeletions isFiltered={Object.keys(filters).length > 0} />
-        ) : (
-          <>
-            <DeletionTable deletions={rows} search={search} />
-            <ListEnd
-              hasMore={list.hasNextPage}
-              isLoading={list.isFetchingNextPage}
-              onMore={() => void loadMore()}
-            >
-              {list.hasNextPage ? 'The newest ' : ''}
-              {counted(rows.length, 'deletion')}
-            </ListEnd>
-          </>
-        )}
+        <List
+          list={list}
+          names={['deletion', 'deletions']}
+          empty={<NoDeletions isFiltered={Object.keys(filters).length > 0} />}
+          remember={(pages) =>
+            navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
+          }
+        >
+          {(rows) => <DeletionTable deletions={rows} search={search} />}
+        </List>
       </div>
       <DeletionDrawer
         jobId={job}
@@ -103,7 +82,7 @@ function NoDeletions({ isFiltered }: { isFiltered: boolean }) {
     return (
       <Empty
         icon="search"
-        title="No deletion matches"
+        title="No deletions match"
         actions={
           <LinkButton to={`/projects/$projectId/deletions`} params={{ projectId }}>
             Show all deletions
@@ -115,15 +94,15 @@ function NoDeletions({ isFiltered }: { isFiltered: boolean }) {
   return (
     <Empty
       icon="deletions"
-      title="Nobody was deleted yet"
+      title="No deletions yet"
       actions={
         <LinkButton to="/projects/$projectId/persons" params={{ projectId }}>
-          Go to the persons
+          Go to People
         </LinkButton>
       }
     >
-      When somebody asks to be forgotten, delete them on their page, or by the API. Every request
-      stays here with its attempts and its signed receipt.
+      When someone asks to be erased, delete them on their page or with the API. Every request is
+      listed here with its attempts and its signed receipt.
     </Empty>
   )
 }
@@ -133,7 +112,7 @@ function DeletionTable({ deletions, search }: { deletions: Deletion[]; search: D
     <Table label="Deletions">
       <thead>
         <tr>
-          <Head>externalId</Head>
+          <Head>External ID</Head>
           <Head>State</Head>
           <Head from="md">Scope</Head>
           <Head from="xl">Requested by</Head>

@@ -63,7 +63,7 @@ export function DeletionDrawer({
           error={error}
           title={
             codeOf(error) === 'deletion_job_not_found'
-              ? 'There is no such deletion'
+              ? 'Deletion not found'
               : 'The deletion could not be loaded'
           }
           retry={() => refetch()}
@@ -89,7 +89,7 @@ function Details({ deletion, attempts }: Body<typeof getDeletion>) {
           <Fact name="Job">
             <span className="flex items-center gap-1">
               <code className="font-mono text-sm break-all">{job.id}</code>
-              <CopyButton text={job.id} label="Copy the job’s id" />
+              <CopyButton text={job.id} label="Copy job ID" />
             </span>
           </Fact>
           <Fact name="Requested">
@@ -103,6 +103,17 @@ function Details({ deletion, attempts }: Body<typeof getDeletion>) {
           {job.completedAt && (
             <Fact name="Completed">
               <Time at={job.completedAt} />
+            </Fact>
+          )}
+          {job.status === 'completed' && (
+            <Fact name="Database files">
+              {deletion.purgedAt ? (
+                <>
+                  purged <Time at={deletion.purgedAt} />
+                </>
+              ) : (
+                'may hold deleted values until the next purge'
+              )}
             </Fact>
           )}
           {failedAt && (
@@ -145,19 +156,19 @@ function AgainAfterFailure({ deletion }: { deletion: Body<typeof getDeletion>['d
   const [isAsking, setAsking] = useState(false)
   const { personId, job } = deletion
   if (personId === null) {
-    return <p className="text-muted">The person has been deleted by a later request.</p>
+    return <p className="text-muted">A later request deleted this person.</p>
   }
   return (
     <div className="flex flex-wrap gap-2">
       <Button
         look="danger"
-        disabledReason={mayDelete ? undefined : 'You need the permission to delete persons.'}
+        disabledReason={mayDelete ? undefined : 'You need permission to delete people.'}
         onClick={() => setAsking(true)}
       >
-        Request the deletion again…
+        Request deletion again…
       </Button>
       <LinkButton to="/projects/$projectId/persons/$personId" params={{ projectId, personId }}>
-        Go to the person
+        Go to person
       </LinkButton>
       <DeleteDialog
         persons={

@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useEffect, useId, useState } from 'react'
+import { useEffect, useId, useRef, useState } from 'react'
 import { Button } from '../design/button.tsx'
 import { Select } from '../design/field.tsx'
 import type { DeletionsSearch } from './query.ts'
@@ -35,17 +35,18 @@ export function DeletionFilters({ search }: { search: DeletionsSearch }) {
             onChange={(event) => set({ keep: event.target.value })}
           >
             <option value="">All</option>
-            <option value="no">Deleted too</option>
+            <option value="no">Deleted</option>
             <option value="yes">Kept</option>
           </Select>
         )}
       </Labelled>
-      <Labelled label="externalId, exactly">
+      <Labelled label="External ID (exact match)">
         {(id) => (
-          <IdField
+          <TextFilter
             id={id}
             initial={search.externalId ?? ''}
             onChange={(externalId) => set({ externalId })}
+            className="w-56 font-mono"
           />
         )}
       </Labelled>
@@ -128,35 +129,51 @@ export function Labelled({
   )
 }
 
-function IdField({
+/** How long nothing is typed before it is asked for. */
+const pauseMilliseconds = 250
+
+/** A filter that is typed, and asked for when nothing more is typed. */
+export function TextFilter({
   id,
   initial,
   onChange,
+  className = '',
+  placeholder,
 }: {
   id: string
   initial: string
-  onChange: (externalId: string) => void
+  onChange: (text: string) => void
+  className?: string
+  placeholder?: string
 }) {
   const [text, setText] = useState(initial)
-  useEffect(() => setText(initial), [initial])
+  const asked = useRef(initial)
+  const change = useRef(onChange)
+  change.current = onChange
+  useEffect(() => {
+    if (asked.current === initial) return
+    asked.current = initial
+    setText(initial)
+  }, [initial])
+  useEffect(() => {
+    if (text === asked.current) return
+    const timer = setTimeout(() => {
+      asked.current = text
+      change.current(text)
+    }, pauseMilliseconds)
+    return () => clearTimeout(timer)
+  }, [text])
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        onChange(text)
-      }}
-    >
-      <input
-        id={id}
-        className="field w-56 font-mono text-sm max-sm:w-full"
-        // Characters of two units count twice here and once for the server.
-        maxLength={400}
-        autoComplete="off"
-        spellCheck={false}
-        value={text}
-        onChange={(event) => setText(event.target.value)}
-        onBlur={() => text !== initial && onChange(text)}
-      />
-    </form>
+    <input
+      id={id}
+      className={`field text-sm max-sm:w-full! ${className}`}
+      placeholder={placeholder}
+      // Characters of two units count twice here and once for the server.
+      maxLength={400}
+      autoComplete="off"
+      spellCheck={false}
+      value={text}
+      onChange={(event) => setText(event.target.value)}
+    />
   )
 }

@@ -19,7 +19,7 @@ export function Scope({ keepRecordings }: { keepRecordings: boolean }) {
 
 export function Requester({ by }: { by: Deletion['requestedBy'] }) {
   if (by.kind === 'command') return <>the command line</>
-  if (by.kind === 'ledger') return <>the ledger, after a backup was restored</>
+  if (by.kind === 'ledger') return <>the erasure ledger, after a backup was restored</>
   if (by.kind === 'key') return <>the API{by.name ? `, key “${by.name}”` : ''}</>
   return <>{by.name ?? 'a former member'}</>
 }
@@ -27,7 +27,7 @@ export function Requester({ by }: { by: Deletion['requestedBy'] }) {
 /** What goes on right now, in one sentence. */
 export function Progress({ deletion }: { deletion: Deletion }) {
   const { attempts, attemptsMaximum, nextAttemptAt, step, job } = deletion
-  if (job.status === 'pending') return <>Waits for a worker to begin.</>
+  if (job.status === 'pending') return <>Waiting for a worker.</>
   const attempt = `Attempt ${Math.max(attempts, 1)} of ${attemptsMaximum}`
   if (nextAttemptAt) {
     return (
@@ -38,7 +38,7 @@ export function Progress({ deletion }: { deletion: Deletion }) {
   }
   return (
     <>
-      {attempt} {step ? stepText(step) : 'runs'}.
+      {attempt} in progress{step && `: ${stepText(step)}`}.
     </>
   )
 }
@@ -59,15 +59,16 @@ export function LastError({ deletion }: { deletion: Deletion }) {
   return (
     <>
       {errorText(lastErrorCode)} <code className="font-mono text-sm">{lastErrorCode}</code>
-      {step && <span className="text-muted"> in the step “{stepText(step)}”</span>}
+      {step && <span className="text-muted"> while {stepText(step)}</span>}
     </>
   )
 }
 
 /** `12 recordings, 40 chunks (3.1 MB), 3 browsers`, or that there was nothing. */
-export function removedText({ removed }: Deletion): string {
-  const { sessions, browsers, bytes, blobs } = removed
+export function removedText({ removed }: Pick<Deletion, 'removed'>): string {
+  const { keys, sessions, browsers, bytes, blobs } = removed
   const parts = [
+    keys > 0 && counted(keys, 'key'),
     sessions > 0 && counted(sessions, 'recording'),
     blobs > 0 && `${counted(blobs, 'blob')} (${bytesText(bytes)})`,
     browsers > 0 && counted(browsers, 'browser'),
@@ -113,6 +114,9 @@ export function Attempts({
             </span>
           </p>
           <AttemptEnd attempt={attempt} />
+          {attempt.outcome !== 'completed' && (
+            <p className="text-sm text-muted">Removed in this attempt: {removedText(attempt)}.</p>
+          )}
         </TimelineItem>
       ))}
       <TimelineItem isLast>
@@ -129,16 +133,16 @@ export function Attempts({
 
 function AttemptEnd({ attempt }: { attempt: DeletionAttempt }) {
   const { outcome, errorCode, step } = attempt
-  if (outcome === 'completed') return <p className="text-sm text-muted">Everything is gone.</p>
+  if (outcome === 'completed') return <p className="text-sm text-muted">Completed and verified.</p>
   if (outcome === 'lost') {
     return (
       <p className="text-sm text-muted">
-        The worker went away{step && <> while it {stepText(step)}</>}; its lease ended.
+        The worker stopped{step && <> while {stepText(step)}</>}; its lease expired.
       </p>
     )
   }
   if (outcome === 'running') {
-    return step ? <p className="text-sm text-muted">Now {stepText(step)}.</p> : null
+    return step ? <p className="text-sm text-muted">Currently {stepText(step)}.</p> : null
   }
   return (
     <p className="text-sm text-muted">
@@ -147,7 +151,7 @@ function AttemptEnd({ attempt }: { attempt: DeletionAttempt }) {
           {errorText(errorCode)} <code className="font-mono text-xs">{errorCode}</code>
         </>
       )}
-      {step && <> in “{stepText(step)}”</>}
+      {step && <> while {stepText(step)}</>}
     </p>
   )
 }
@@ -185,8 +189,9 @@ function TimelineItem({
 }
 
 export function RemovedFigures({ deletion }: { deletion: Deletion }) {
-  const { sessions, chunks, blobs, bytes, browsers } = deletion.removed
+  const { keys, sessions, chunks, blobs, bytes, browsers } = deletion.removed
   const figures = [
+    ['Keys', count(keys)],
     ['Sessions', count(sessions)],
     ['Chunks', count(chunks)],
     ['Blobs', count(blobs)],

@@ -33,7 +33,7 @@ export function dayOf(value: unknown): string | undefined {
     : undefined
 }
 
-/** The filters as the server takes them; days are days of whoever looks. */
+/** The filters as the server takes them; days are in the viewer's time zone. */
 export function deletionQuery({ status, externalId, keep, from, to }: DeletionsSearch) {
   return present({
     status,

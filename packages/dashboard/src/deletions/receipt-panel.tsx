@@ -32,10 +32,10 @@ export function ReceiptPanel({ jobId, externalId }: { jobId: string; externalId:
     <div className="grid gap-3">
       <div className="flex flex-wrap gap-2">
         <Button icon="download" isBusy={downloading.isPending} onClick={() => downloading.mutate()}>
-          Download the receipt
+          Download receipt
         </Button>
         <Button icon="shield" isBusy={verifying.isPending} onClick={() => verifying.mutate()}>
-          Verify it
+          Verify
         </Button>
       </div>
       <ErrorLine error={downloading.error ?? verifying.error} />
@@ -47,9 +47,9 @@ export function ReceiptPanel({ jobId, externalId }: { jobId: string; externalId:
 export function VerdictText({ verdict }: { verdict: Verdict }) {
   if (verdict.kind === 'unable') {
     return (
-      <Outcome tone="warn" title="This browser cannot check it">
-        Signatures of this kind are checked on https pages by newer browsers. Download the receipt
-        and run <code className="font-mono text-xs">lethe receipt verify FILE</code>.
+      <Outcome tone="warn" title="This browser can’t verify receipts">
+        Verification needs HTTPS and a recent browser. Download the receipt and run{' '}
+        <code className="font-mono text-xs">lethe receipt verify FILE</code>.
       </Outcome>
     )
   }
@@ -62,16 +62,16 @@ export function VerdictText({ verdict }: { verdict: Verdict }) {
   }
   if (verdict.isOfPerson === false) {
     return (
-      <Outcome tone="danger" title="Genuine, but about somebody else">
-        The signature is right. The receipt is not about this externalId.
+      <Outcome tone="danger" title="Genuine, but for a different person">
+        The signature is valid, but the receipt is not for this external ID.
       </Outcome>
     )
   }
   return (
     <Outcome tone="ok" title="Genuine and unchanged">
       {verdict.isOfPerson
-        ? 'Checked in this browser: the signature is this installation’s, and the receipt is about this externalId.'
-        : 'Checked in this browser: the signature is this installation’s.'}
+        ? 'Verified in this browser: signed by this installation, for this external ID.'
+        : 'Verified in this browser: signed by this installation.'}
       <StatementFacts statement={verdict.statement} />
     </Outcome>
   )
@@ -119,14 +119,14 @@ function StatementFacts({ statement }: { statement: ReceiptStatement }) {
         <Fact name="Recordings">
           {recordingsVerifiedAt ? (
             <>
-              looked for and found to be gone, <Time at={recordingsVerifiedAt} />
+              verified deleted, <Time at={recordingsVerifiedAt} />
             </>
           ) : (
             'kept, anonymous'
           )}
         </Fact>
         <Fact name="Backups">
-          may hold the person’s record for {counted(backupRetentionDays, 'day')} after the deletion
+          may contain the person’s record for {counted(backupRetentionDays, 'day')} after deletion
         </Fact>
       </Facts>
     </div>

@@ -19,7 +19,7 @@ export async function verifyReceipt(
   const parts = receipt.trim().split('.')
   const [header, payload, signature] = parts
   if (parts.length !== 3 || !header || !payload || !signature) {
-    return { kind: 'invalid', reason: 'This is not a receipt: it has not the form of one.' }
+    return { kind: 'invalid', reason: 'Not a receipt: it isn’t in receipt format.' }
   }
   // There on https and localhost only.
   if (!globalThis.crypto?.subtle) return { kind: 'unable' }
@@ -27,20 +27,20 @@ export async function verifyReceipt(
     const { kid, alg } = JSON.parse(textOf(header)) as { kid?: string; alg?: string }
     const key = keys.keys.find((one) => one.kid === kid)
     if (alg !== 'EdDSA' || !key) {
-      return { kind: 'invalid', reason: 'It was not signed with a key of this installation.' }
+      return { kind: 'invalid', reason: 'It was not signed by this installation.' }
     }
     const imported = await importKey(key)
     if (!imported) return { kind: 'unable' }
     const signed = new TextEncoder().encode(`${header}.${payload}`)
     const isSigned = await crypto.subtle.verify('Ed25519', imported, bytesOf(signature), signed)
     if (!isSigned) {
-      return { kind: 'invalid', reason: 'The signature does not fit: the receipt was changed.' }
+      return { kind: 'invalid', reason: 'The signature doesn’t match: the receipt was changed.' }
     }
     const statement = JSON.parse(textOf(payload)) as ReceiptStatement
     const isOfPerson = externalId === undefined ? undefined : await isAbout(statement, externalId)
     return { kind: 'valid', statement, isOfPerson }
   } catch {
-    return { kind: 'invalid', reason: 'This is not a receipt: it cannot be read.' }
+    return { kind: 'invalid', reason: 'Not a receipt: it can’t be read.' }
   }
 }
 

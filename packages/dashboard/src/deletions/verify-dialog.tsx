@@ -22,7 +22,7 @@ export function VerifyDialog({ isOpen, onClose }: { isOpen: boolean; onClose: ()
       isOpen={isOpen}
       onClose={onClose}
       title="Verify a receipt"
-      description="The signature is checked in this browser, against the public keys of this installation. The receipt is sent nowhere."
+      description="The signature is checked in this browser against this installation’s public keys. The receipt is not sent anywhere."
       width="wide"
     >
       <form
@@ -32,7 +32,7 @@ export function VerifyDialog({ isOpen, onClose }: { isOpen: boolean; onClose: ()
         }}
         className="grid gap-4"
       >
-        <Field label="Receipt" hint="Paste it, or choose the file that was downloaded.">
+        <Field label="Receipt" hint="Paste the receipt or choose the downloaded file.">
           {(parts) => (
             <textarea
               {...parts}
@@ -47,7 +47,7 @@ export function VerifyDialog({ isOpen, onClose }: { isOpen: boolean; onClose: ()
         </Field>
         <input
           type="file"
-          aria-label="The receipt’s file"
+          aria-label="Receipt file"
           accept=".jws,.txt,.jwt"
           onChange={async (event) => {
             const file = event.target.files?.[0]
@@ -56,8 +56,8 @@ export function VerifyDialog({ isOpen, onClose }: { isOpen: boolean; onClose: ()
           className="text-sm text-muted file:mr-3 file:h-8 file:cursor-pointer file:rounded-md file:border file:border-line file:bg-surface file:px-3 file:font-medium file:text-ink"
         />
         <TextField
-          label="externalId (optional)"
-          hint="A receipt names nobody. With the externalId it can be checked whose it is."
+          label="External ID (optional)"
+          hint="A receipt contains no personal data. Enter the external ID to check that it is for this person."
           value={externalId}
           onChange={(event) => setExternalId(event.target.value)}
           autoComplete="off"

@@ -9,14 +9,14 @@ export const statusWords: Record<Deletion['job']['status'], { text: string; tone
 }
 
 const steps: Record<string, string> = {
-  drain: 'waits for uploads under way',
-  destroy_keys: 'destroys the keys of the recordings',
-  delete_blobs: 'deletes the recorded data',
-  delete_rows: 'deletes the sessions',
-  verify: 'checks that everything is gone',
-  write_ledger: 'notes the erasure in the ledger',
-  delete_browsers: 'deletes the browsers',
-  forget_person: 'removes the person',
+  drain: 'waiting for open uploads',
+  destroy_keys: 'destroying recording keys',
+  delete_blobs: 'deleting recorded data',
+  delete_rows: 'deleting sessions',
+  verify: 'verifying that everything is deleted',
+  write_ledger: 'writing the erasure ledger',
+  delete_browsers: 'deleting browsers',
+  forget_person: 'removing the person',
 }
 
 /** A step of the erasure in words; one that is not known here, by its own name. */
@@ -25,27 +25,30 @@ export function stepText(step: string): string {
 }
 
 const errorCodes: Record<string, string> = {
-  uploads_open: 'Uploads were still under way.',
-  keys_left: 'Keys of recordings were left.',
-  blobs_left: 'Some of the recorded data was left.',
-  rows_left: 'Rows of recordings were left.',
-  blobs_timed_out: 'The blob store did not answer in time.',
-  blobs_unreachable: 'The blob store could not be reached.',
-  blobs_access_denied: 'The blob store refused the access.',
-  blobs_bucket_missing: 'The bucket of the blob store is not there.',
-  blobs_not_empty: 'Something keeps writing to the blob store.',
-  blobs_delete_refused: 'The blob store keeps some of the data, perhaps under a lock.',
-  blobs_versions_hidden: 'The bucket keeps old versions and does not show them.',
-  blobs_symbolic_link: 'A symbolic link stands where a folder should.',
+  uploads_open: 'Uploads were still in progress.',
+  keys_left: 'Some recording keys were not destroyed.',
+  blobs_left: 'Some recorded data was not deleted.',
+  rows_left: 'Some recording rows were not deleted.',
+  blobs_timed_out: 'Storage did not respond in time.',
+  blobs_unreachable: 'Storage could not be reached.',
+  blobs_access_denied: 'Storage denied access.',
+  blobs_bucket_missing: 'The storage bucket does not exist.',
+  blobs_not_empty: 'New data keeps being written to storage.',
+  blobs_delete_refused: 'Storage refused to delete some data. It may be under an object lock.',
+  blobs_versions_hidden: 'The bucket keeps old versions that Lethe cannot list.',
+  blobs_symbolic_link: 'A symbolic link was found in place of a folder.',
+  blobs_foreign_entry: 'Something that is not a recording was found among the recordings.',
+  blobs_missing:
+    'Recordings listed in the database were missing from storage. Restore them, or request the deletion again.',
   database_unavailable: 'The database could not be reached.',
-  worker_lost: 'The worker stopped or was cut off.',
+  worker_lost: 'The worker stopped or lost its connection.',
 }
 
 /** What an error code of an attempt means. */
 export function errorText(code: string): string {
   if (errorCodes[code]) return errorCodes[code]
-  if (code.startsWith('blobs_')) return 'The blob store failed.'
-  return code.startsWith('database_') ? 'The database refused a statement.' : 'The step failed.'
+  if (code.startsWith('blobs_')) return 'Storage failed.'
+  return code.startsWith('database_') ? 'The database rejected a statement.' : 'The step failed.'
 }
 
 export function isOpen({ job }: Deletion): boolean {

@@ -64,10 +64,9 @@ export function CodeBlock({ code, label }: { code: string; label: string }) {
     <figure className="relative overflow-hidden rounded-lg border border-line bg-sunken">
       <figcaption className="flex h-9 items-center justify-between border-b border-line pr-1.5 pl-3 text-xs text-muted">
         {label}
-        <CopyButton text={code} label={`Copy: ${label}`} />
+        <CopyButton text={code} label={`Copy ${label}`} />
       </figcaption>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard has to reach it */}
-      <pre tabIndex={0} className="overflow-x-auto p-3 font-mono text-sm leading-6">
+      <pre className="p-3 font-mono text-sm leading-6 wrap-anywhere whitespace-pre-wrap">
         <code>{code}</code>
       </pre>
     </figure>
@@ -84,7 +83,7 @@ export function SecretOnce({ text, label }: { text: string; label: string }) {
       </div>
       <p className="flex items-center gap-1.5 text-sm text-warn">
         <Icon name="warning" />
-        Shown this once. Keep it somewhere safe before you go on.
+        Shown only once. Store it somewhere safe before you continue.
       </p>
     </div>
   )

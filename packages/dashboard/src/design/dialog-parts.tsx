@@ -22,14 +22,14 @@ export function OpenDialog({ isOpen, onClose, title, description, children, widt
     <CSPProvider disableStyleElements>
       <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
         <Base.Portal>
-          <Base.Backdrop className={`z-40 ${backdrop}`} />
+          <Base.Backdrop className={`unprinted z-40 ${backdrop}`} />
           <Base.Viewport className="fixed inset-0 z-40 grid items-start justify-items-center overflow-y-auto px-3 py-[6dvh]">
             <Base.Popup
               initialFocus={(how) => how === 'touch' || firstControl(body.current)}
               className={`w-full rounded-xl border border-line bg-raised shadow-high transition-[opacity,transform] duration-150 data-ending-style:opacity-0 data-starting-style:translate-y-1 data-starting-style:opacity-0 ${width === 'wide' ? 'max-w-2xl' : 'max-w-[30rem]'}`}
             >
               <header className="flex items-start justify-between gap-4 pt-5 pr-3.5 pl-5">
-                <Base.Title className="pt-0.5 text-lg font-semibold tracking-[-0.01em] break-words">
+                <Base.Title className="line-clamp-4 min-w-0 pt-0.5 text-lg font-semibold tracking-[-0.01em] wrap-anywhere">
                   {title}
                 </Base.Title>
                 <Base.Close render={<IconButton label="Close" icon="close" />} />
@@ -63,15 +63,15 @@ export function OpenDrawer({ isOpen, onClose, title, description, children }: Di
     <CSPProvider disableStyleElements>
       <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
         <Base.Portal>
-          <Base.Backdrop className={`z-40 ${backdrop}`} />
+          <Base.Backdrop className={`unprinted z-40 ${backdrop}`} />
           <Base.Popup
             ref={popup}
             initialFocus={popup}
-            className="fixed inset-y-0 right-0 z-40 outline-none flex w-full max-w-[34rem] flex-col border-l border-line bg-raised shadow-high transition-transform duration-200 data-ending-style:translate-x-8 data-ending-style:opacity-0 data-starting-style:translate-x-8 data-starting-style:opacity-0"
+            className="drawer fixed inset-y-0 right-0 z-40 outline-none flex w-full max-w-[34rem] flex-col border-l border-line bg-raised shadow-high transition-transform duration-200 data-ending-style:translate-x-8 data-ending-style:opacity-0 data-starting-style:translate-x-8 data-starting-style:opacity-0"
           >
             <header className="flex items-start justify-between gap-4 border-b border-line py-3.5 pr-3.5 pl-5">
               <div className="min-w-0">
-                <Base.Title className="text-lg font-semibold tracking-[-0.01em] break-words">
+                <Base.Title className="text-lg font-semibold tracking-[-0.01em] wrap-anywhere">
                   {title}
                 </Base.Title>
                 {description && (
@@ -113,11 +113,11 @@ export function OpenSide({
     <CSPProvider disableStyleElements>
       <Base.Root open={isOpen} onOpenChange={(open) => !open && onClose()}>
         <Base.Portal>
-          <Base.Backdrop className={`z-40 ${backdrop}`} />
+          <Base.Backdrop className={`unprinted z-40 ${backdrop}`} />
           <Base.Popup className="fixed inset-y-0 left-0 z-40 flex w-[min(17rem,86vw)] flex-col border-r border-line bg-canvas shadow-high">
             <Base.Title className="sr-only">Menu</Base.Title>
             {children}
-            <Base.Close className="sr-only">Close the menu</Base.Close>
+            <Base.Close className="sr-only">Close menu</Base.Close>
           </Base.Popup>
         </Base.Portal>
       </Base.Root>

@@ -23,7 +23,7 @@ export function LongTable<T>({
   children: (row: T) => ReactNode
 }) {
   const table = useRef<HTMLTableElement>(null)
-  // Not by React: one row more on top would draw each of some thousand others anew.
+  // Not by React: one row more on top would render each of some thousand others again.
   useLayoutEffect(() => {
     for (const [place, row] of Array.from(table.current?.rows ?? []).entries()) {
       const index = String(place + 1)
@@ -64,7 +64,7 @@ interface Part<T> {
 /**
  * Where a part ends is told by the row alone, and a part is known by the row it ends with. Whatever
  * comes or goes, on top above all, the rows beside it stay in their part: one that changed its part
- * would be made anew, and lose the focus.
+ * would be created again, and lose the focus.
  */
 export function partsOf<T>(rows: readonly T[], idOf: (row: T) => string): Part<T>[] {
   const parts: Part<T>[] = []

@@ -51,7 +51,7 @@ export function ErrorPanel({
       {error instanceof RequestFailed && (
         <p className="mt-3 flex items-center gap-1 text-sm text-muted">
           Request <code className="font-mono text-xs break-all">{error.requestId}</code>
-          <CopyButton text={error.requestId} label="Copy the request id" />
+          <CopyButton text={error.requestId} label="Copy request ID" />
         </p>
       )}
       {retry && (
@@ -81,31 +81,35 @@ export function ErrorLine({ error }: { error: unknown }) {
 
 export function meaningOf(error: unknown): string {
   if (!(error instanceof RequestFailed)) {
-    return 'The server did not answer. Check your connection and whether the service runs.'
+    return navigator.onLine
+      ? 'The server did not respond. Check your connection and that the service is running.'
+      : 'You’re offline. Nothing was changed.'
   }
   switch (error.code) {
     case 'unauthorized':
       return 'You have been signed out.'
     case 'forbidden':
-      return 'Your role does not allow this. An owner or admin of this installation can change that.'
+      return 'Your role does not allow this. Ask an owner or admin.'
+    case 'reauthentication_required':
+      return 'Your password is needed again. Try again and enter it.'
     case 'credentials_wrong':
-      return 'That is not right. Check what you typed and try again.'
+      return 'Incorrect. Check what you entered and try again.'
     case 'rate_limited':
-      return 'Too many tries in a short time. Wait a minute, then try again.'
+      return 'Too many attempts. Wait a minute, then try again.'
     case 'unavailable':
-      return 'The database cannot be reached right now. Nothing is lost; try again in a moment.'
+      return 'The database is unavailable right now. Try again in a moment.'
     case 'internal_error':
-      return 'Something failed on the server. The request id helps whoever looks into its log.'
+      return 'The server failed to process the request. Use the request ID to find it in the server log.'
     case 'link_invalid':
-      return 'This link has been used already, or its time is over.'
+      return 'This link was already used or has expired.'
     case 'last_owner':
-      return 'This is the last owner. Make somebody else an owner first.'
+      return 'This is the last owner. Make another member an owner first.'
     case 'member_exists':
-      return 'Somebody with this e-mail address is a member already.'
+      return 'A member with this email already exists.'
     case 'person_being_deleted':
-      return 'This person is being deleted and cannot be changed any more.'
+      return 'This person is being deleted and can no longer be changed.'
     case 'deletion_in_progress':
-      return 'A deletion of this person with the other choice about recordings is in progress.'
+      return 'A deletion of this person with the other choice for recordings is in progress.'
   }
   const [detail] = error.details
   return detail ? `${error.message} (${detail.path} ${detail.issue})` : error.message

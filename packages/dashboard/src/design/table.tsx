@@ -49,7 +49,7 @@ export function Head({
       // biome-ignore lint/a11y/noRedundantRoles: as in long-table.tsx
       role="columnheader"
       {...rest}
-      className={`sticky top-12 z-10 h-9 border-b border-line bg-surface px-3 text-sm font-medium whitespace-nowrap text-muted first:pl-4 lg:top-0 last:pr-4 ${isNumber ? 'text-right' : 'text-left'} ${from ? shownFrom[from] : ''} ${className}`}
+      className={`sticky top-12 z-10 h-8 border-b border-line bg-surface px-3 text-sm font-medium whitespace-nowrap text-muted first:pl-4 lg:top-0 last:pr-4 ${isNumber ? 'text-right' : 'text-left'} ${from ? shownFrom[from] : ''} ${className}`}
     />
   )
 }
@@ -65,7 +65,7 @@ export function Cell({
       // biome-ignore lint/a11y/noRedundantRoles: as in long-table.tsx
       role="cell"
       {...rest}
-      className={`h-11 border-b border-line px-3 py-1.5 first:pl-4 last:pr-4 group-last:border-b-0 ${isNumber ? 'text-right' : ''} ${from ? shownFrom[from] : ''} ${className}`}
+      className={`h-9 border-b border-line px-3 py-1 first:pl-4 last:pr-4 group-last:border-b-0 ${isNumber ? 'text-right' : ''} ${from ? shownFrom[from] : ''} ${className}`}
     />
   )
 }

@@ -21,14 +21,24 @@ const clock = new Intl.DateTimeFormat('en-GB', {
   minute: '2-digit',
   second: '2-digit',
 })
+const formats = {
+  date: dateTime,
+  clock,
+  seconds: new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' }),
+}
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
 
 /** An instant as a date and a time of day; the exact one is in its title. */
-export function Time({ at, as = 'date' }: { at: string; as?: 'date' | 'ago' | 'clock' }) {
+export function Time({
+  at,
+  as = 'date',
+}: {
+  at: string
+  as?: 'date' | 'seconds' | 'ago' | 'clock'
+}) {
   const date = new Date(at)
   const now = useNow(as === 'ago' ? 15_000 : undefined)
-  const text =
-    as === 'ago' ? ago(now - date.getTime()) : (as === 'clock' ? clock : dateTime).format(date)
+  const text = as === 'ago' ? ago(now - date.getTime()) : formats[as].format(date)
   return (
     <time dateTime={at} title={dateTimeSeconds.format(date)} className="whitespace-nowrap tabular">
       {text}

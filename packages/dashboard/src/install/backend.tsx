@@ -1,7 +1,8 @@
 import { createKey } from '@lethe/contract/dashboard-projects.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { send } from '../api/call.ts'
+import { basePath } from '../api/base-path.ts'
+import { useSending } from '../api/leaving.ts'
 import { needsPermission, useMay } from '../api/me.ts'
 import { useProjectId } from '../api/projects.ts'
 import { Button } from '../design/button.tsx'
@@ -22,7 +23,7 @@ export function Backend({ host, state }: { host: string; state: InstallState }) 
     <>
       <Step number={1} title="Keep the secret key in your backend">
         {key ? (
-          <SecretOnce text={key} label="Copy the secret key" />
+          <SecretOnce text={key} label="Copy secret key" />
         ) : (
           <MakeKey state={state} onMade={setKey} />
         )}
@@ -52,9 +53,8 @@ export function Backend({ host, state }: { host: string; state: InstallState }) 
           code={language === 'curl' ? deleteByCurl(host, text) : deleteByNode(host)}
         />
         <p className="text-sm text-pretty text-muted">
-          The answer holds a job, and the deletion goes on in the background. The whole API is
-          described at{' '}
-          <a className="link" href="/docs" target="_blank" rel="noreferrer">
+          The response contains a job ID; deletion runs in the background. Full API reference:{' '}
+          <a className="link" href={`${basePath}/docs`} target="_blank" rel="noreferrer">
             {host.replace(/^https?:\/\//, '')}/docs
           </a>
           .
@@ -68,6 +68,7 @@ function MakeKey({ state, onMade }: { state: InstallState; onMade: (key: string)
   const projectId = useProjectId()
   const queryClient = useQueryClient()
   const mayWrite = useMay('keys.write')
+  const send = useSending()
   const making = useMutation({
     mutationFn: () =>
       send(createKey, { params: { projectId }, body: { kind: 'secret', name: 'Backend' } }),
@@ -79,10 +80,10 @@ function MakeKey({ state, onMade }: { state: InstallState; onMade: (key: string)
   return (
     <>
       <p className="text-pretty text-muted">
-        A secret key is shown once, when it is made, and kept nowhere.{' '}
+        Secret keys are shown once and can’t be retrieved later.{' '}
         {state.secretKeyLastUsedAt && (
           <>
-            One is in use already, the last time <Time at={state.secretKeyLastUsedAt} as="ago" />.
+            A secret key is already in use, last <Time at={state.secretKeyLastUsedAt} as="ago" />.
           </>
         )}
       </p>
@@ -94,7 +95,7 @@ function MakeKey({ state, onMade }: { state: InstallState; onMade: (key: string)
         disabledReason={mayWrite ? undefined : needsPermission['keys.write']}
         onClick={() => making.mutate()}
       >
-        Make a secret key
+        Create a secret key
       </Button>
     </>
   )

@@ -2,6 +2,7 @@ import type { getInstallState } from '@lethe/contract/dashboard-projects.ts'
 import type { ErrorBody } from '@lethe/contract/errors.ts'
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { snippetOf } from '../../../sdk-browser/build/snippet.ts'
+import { basePath } from '../api/base-path.ts'
 import { type Body, RequestFailed } from '../api/call.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkButton } from '../design/button.tsx'
@@ -23,7 +24,7 @@ export function Snippet({ host, state }: Place) {
     return (
       <ErrorPanel
         error={error}
-        title="The recorder’s script is not there"
+        title="The recorder script could not be loaded"
         retry={() => void refetch()}
       />
     )
@@ -37,7 +38,7 @@ export function Snippet({ host, state }: Place) {
       <Step number={1} title="Paste this into the head of every page">
         <CodeBlock label="HTML" code={code.trim()} />
       </Step>
-      <Step number={2} title="Say who it is, once somebody has signed in">
+      <Step number={2} title="Identify users after they sign in">
         <CodeBlock label="JavaScript" code={identifyCode(state)} />
         <IdentifyNote state={state} />
       </Step>
@@ -49,7 +50,7 @@ export function Snippet({ host, state }: Place) {
 const sdkQuery = queryOptions({
   queryKey: ['sdk'],
   queryFn: async ({ signal }) => {
-    const response = await fetch('/sdk/manifest.json', { signal })
+    const response = await fetch(`${basePath}/sdk/manifest.json`, { signal })
     if (!response.ok) {
       throw new RequestFailed(response.status, (await response.json()) as ErrorBody)
     }
@@ -69,7 +70,7 @@ export function Npm({ host, state }: Place) {
       <Step number={1} title="Add the package">
         <CodeBlock label="Terminal" code="npm install @lethe/sdk-browser" />
       </Step>
-      <Step number={2} title="Start it where your application starts">
+      <Step number={2} title="Start it when your application starts">
         <CodeBlock
           label="JavaScript"
           code={`import { lethe } from '@lethe/sdk-browser'
@@ -77,7 +78,7 @@ export function Npm({ host, state }: Place) {
 lethe.init('${state.publicKey.text}', { host: '${host}' })`}
         />
       </Step>
-      <Step number={3} title="Say who it is, once somebody has signed in">
+      <Step number={3} title="Identify users after they sign in">
         <CodeBlock label="JavaScript" code={identifyCode(state)} />
         <IdentifyNote state={state} />
       </Step>
@@ -85,20 +86,20 @@ lethe.init('${state.publicKey.text}', { host: '${host}' })`}
   )
 }
 
-function identifyCode({ hasIdentifySecret }: InstallState): string {
-  return hasIdentifySecret
-    ? `lethe.identify('the id of the user in your system', { hash: 'made by your backend' })`
+function identifyCode({ needsProof }: InstallState): string {
+  return needsProof
+    ? `lethe.identify('the id of the user in your system', { hash: 'created by your backend' })`
     : `lethe.identify('the id of the user in your system')`
 }
 
 function IdentifyNote({ state }: { state: InstallState }) {
   return (
     <p className="text-sm text-pretty text-muted">
-      {state.hasIdentifySecret
-        ? 'This project asks for a hash with each identify(): the HMAC-SHA256 of the user id in hex, made by your backend with the identify secret. '
+      {state.needsProof
+        ? 'This project requires a proof with each identify(): a JWT with the user ID as its subject and an expiry, signed by your backend with its private key or the identify secret. '
         : ''}
-      At the sign-out of your application call <code className="font-mono">lethe.reset()</code>, so
-      that the next visitor of the same browser is somebody else.
+      Call <code className="font-mono">lethe.reset()</code> when a user signs out, so that the next
+      user of the same browser is not recorded as the same person.
     </p>
   )
 }
@@ -107,9 +108,9 @@ function NoPublicKey() {
   const projectId = useProjectId()
   return (
     <div className="grid justify-items-start gap-3">
-      <p>This project has no public key that works. Pages need one to record.</p>
+      <p>This project has no active public key. Pages need one to record.</p>
       <LinkButton to="/projects/$projectId/settings/keys" params={{ projectId }} look="primary">
-        Make a public key
+        Create a public key
       </LinkButton>
     </div>
   )

@@ -18,7 +18,7 @@ export function FirstRecording({ state }: { state: InstallState }) {
             <p className="flex items-center gap-2.5">
               <Icon name="check" className="size-5 text-ok" />
               <span>
-                <span className="font-medium">Recordings arrive.</span> The newest began{' '}
+                <span className="font-medium">Recordings are coming in.</span> The latest started{' '}
                 <Time at={state.session.startedAt} as="ago" />.
               </span>
             </p>
@@ -28,7 +28,7 @@ export function FirstRecording({ state }: { state: InstallState }) {
               look="primary"
               icon="play"
             >
-              Watch it
+              Watch recording
             </LinkButton>
           </>
         ) : (
@@ -40,11 +40,11 @@ export function FirstRecording({ state }: { state: InstallState }) {
             <span>
               <span className="font-medium">
                 {state.hasBrowser
-                  ? 'A browser has been here. Waiting for its first recording…'
+                  ? 'A browser has connected. Waiting for its first recording…'
                   : 'Waiting for the first recording…'}
               </span>{' '}
               <span className="text-muted">
-                This page notices by itself. Open your application in another tab.
+                This page updates automatically. Open your application in another tab.
               </span>
             </span>
           </p>
@@ -63,32 +63,32 @@ function Hints({ state }: { state: InstallState }) {
       <summary className="w-fit rounded-sm font-medium text-accent">Nothing yet?</summary>
       <ul className="mt-2.5 grid max-w-[72ch] list-disc gap-2 pl-5 text-pretty text-muted">
         <li>
-          <Term>Ad blockers</Term> stop recorders. Try a private window without extensions, or serve
-          Lethe under a host name of your own.
+          <Term>Ad blockers</Term> can block the recorder. Try a private window without extensions,
+          or serve Lethe from your own host name.
         </li>
         <li>
-          <Term>Content-Security-Policy</Term> of your pages has to allow{' '}
+          <Term>Content-Security-Policy</Term> of your pages must allow{' '}
           <Code>script-src {host}</Code> and <Code>connect-src {host}</Code>.
         </li>
         <li>
           <Term>Origins.</Term>{' '}
           {publicKey?.allowedOrigins ? (
             <>
-              The public key works on <Code>{publicKey.allowedOrigins.join(', ')}</Code> only.
+              The public key only works on <Code>{publicKey.allowedOrigins.join(', ')}</Code>.
             </>
           ) : (
-            'The public key works on every origin, so this is not the reason.'
+            'The public key works on every origin, so this is not the cause.'
           )}
         </li>
         <li>
           <Term>Sampling.</Term>{' '}
           {sampleRate < 1
-            ? `Only ${Math.round(sampleRate * 100)} in 100 sessions are recorded; the one you try may not be among them.`
-            : 'Every session is recorded, so this is not the reason.'}
+            ? `Only ${Math.round(sampleRate * 100)}% of sessions are recorded; your test may not be one of them.`
+            : 'Every session is recorded, so this is not the cause.'}
         </li>
         <li>
-          <Term>Consent.</Term> With <Code>consent: 'pending'</Code> nothing is recorded before{' '}
-          <Code>lethe.optIn()</Code>; a browser that opted out stays out.
+          <Term>Consent.</Term> With <Code>consent: 'pending'</Code> nothing is recorded until{' '}
+          <Code>lethe.optIn()</Code> is called; a browser that opted out is not recorded.
         </li>
       </ul>
     </details>

@@ -22,7 +22,7 @@ export function Install() {
   return (
     <div className="mx-auto w-full max-w-[64rem] px-4 py-6 sm:px-8">
       <PageHead title="Install">
-        Put the recorder into your pages; your backend tells who the visitors are.
+        Add the recorder to your pages, and identify visitors from your app.
       </PageHead>
       {data ? (
         <>
@@ -44,7 +44,7 @@ export function Install() {
         </>
       ) : error ? (
         <div className="card">
-          <ErrorPanel error={error} title="The keys could not be loaded" retry={() => refetch()} />
+          <ErrorPanel error={error} title="Keys could not be loaded" retry={() => refetch()} />
         </div>
       ) : (
         <Skeletons rows={6} />

@@ -1,6 +1,7 @@
 import { listPersonActivity, type PersonActivity } from '@lethe/contract/dashboard-persons.ts'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { useMay } from '../api/me.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 import { Icon, type IconName } from '../design/icon.tsx'
 import { ErrorPanel, Skeletons } from '../design/states.tsx'
@@ -12,13 +13,14 @@ const entriesMaximum = 100
 
 export function PersonActivities() {
   const params = usePersonPath()
+  const mayAudit = useMay('audit.read')
   const { data, error, refetch } = useQuery({
     ...reading(listPersonActivity, { params }),
     refetchInterval: liveMilliseconds,
   })
   if (!data) {
     return error ? (
-      <ErrorPanel error={error} title="The activity could not be loaded" retry={() => refetch()} />
+      <ErrorPanel error={error} title="Activity could not be loaded" retry={() => refetch()} />
     ) : (
       <Skeletons rows={4} className="h-7" />
     )
@@ -38,10 +40,22 @@ export function PersonActivities() {
           </li>
         ))}
       </ol>
+      {mayAudit && (
+        <p className="border-t border-line px-4 py-3 text-sm">
+          <Link
+            to="/projects/$projectId/settings/audit"
+            params={{ projectId: params.projectId }}
+            search={{ person: params.personId }}
+            className="link"
+          >
+            What members and keys did about this person
+          </Link>
+        </p>
+      )}
       {data.activity.length >= entriesMaximum && (
         <p className="border-t border-line px-4 py-3 text-sm text-muted">
-          The newest {entriesMaximum} entries. All sessions, browsers and deletions are in their own
-          lists.
+          Latest {entriesMaximum} entries. Sessions, browsers and deletions have complete lists of
+          their own.
         </p>
       )}
     </>
@@ -70,7 +84,7 @@ function What({ entry }: { entry: PersonActivity }) {
     case 'browser_linked':
       return (
         <>
-          Identified in the browser{' '}
+          Identified in browser{' '}
           <code className="font-mono text-sm">{entry.browserId.slice(0, 8)}</code>
         </>
       )
@@ -97,7 +111,7 @@ function What({ entry }: { entry: PersonActivity }) {
         >
           {entry.kind === 'deletion_failed'
             ? 'Deletion failed'
-            : `Deletion requested, ${entry.keepRecordings ? 'keeping the recordings' : 'with the recordings'}`}
+            : `Deletion requested, ${entry.keepRecordings ? 'keeping recordings' : 'with recordings'}`}
         </Link>
       )
   }

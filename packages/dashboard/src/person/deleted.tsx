@@ -30,18 +30,18 @@ export function DeletedPage({ deletion }: { deletion: Deletion }) {
       </h1>
       <p className="mt-1.5 text-pretty text-muted">
         {job.keepRecordings
-          ? 'The record, its properties and its links to browsers are gone. The recordings were kept and belong to nobody.'
-          : 'The record, its properties and all recordings of its browsers are gone for good.'}
+          ? 'The record, its properties and its links to browsers were deleted. The recordings were kept and are anonymous.'
+          : 'The record, its properties and all recordings of its browsers were permanently deleted.'}
       </p>
       <div className="mt-6">
         <Facts>
-          <Fact name="externalId">
+          <Fact name="External ID">
             <ExternalId id={job.externalId} className="break-all whitespace-pre-wrap" />
           </Fact>
           <Fact name="Job">
             <span className="flex items-center gap-1">
               <code className="font-mono text-sm break-all">{job.id}</code>
-              <CopyButton text={job.id} label="Copy the job’s id" />
+              <CopyButton text={job.id} label="Copy job ID" />
             </span>
           </Fact>
           <Fact name="Requested">
@@ -67,10 +67,10 @@ export function DeletedPage({ deletion }: { deletion: Deletion }) {
           params={{ projectId }}
           search={{ job: job.id }}
         >
-          See the job
+          Show job
         </LinkButton>
         <LinkButton to="/projects/$projectId/persons" params={{ projectId }} look="quiet">
-          Go to the persons
+          Go to People
         </LinkButton>
       </div>
     </article>

@@ -107,7 +107,7 @@ function FailedDeletion({ person, deletion }: { person: PersonDetail; deletion: 
   const mayDelete = useMay('persons.delete')
   const [isAsking, setAsking] = useState(false)
   const { attempts, removed, failedAt, job } = deletion
-  const isSomethingGone = removed.sessions + removed.blobs + removed.browsers > 0
+  const isSomethingGone = removed.keys + removed.sessions + removed.blobs + removed.browsers > 0
   return (
     <section
       aria-label="Deletion failed"
@@ -116,7 +116,7 @@ function FailedDeletion({ person, deletion }: { person: PersonDetail; deletion: 
       <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-1">
         <h2 className="flex items-center gap-2 text-base text-danger">
           <Icon name="warning" />
-          The deletion of this person failed
+          Deleting this person failed
         </h2>
         <JobLink jobId={job.id} />
       </div>
@@ -124,17 +124,17 @@ function FailedDeletion({ person, deletion }: { person: PersonDetail; deletion: 
         All {attempts} attempts failed
         {failedAt && (
           <>
-            , the last one <Time at={failedAt} as="ago" />
+            , most recently <Time at={failedAt} as="ago" />
           </>
         )}
         . <LastError deletion={deletion} />
       </p>
       <p className="mt-1.5 max-w-[72ch] text-pretty">
-        The person and its properties are still here and can be changed again.{' '}
+        The person and their properties still exist and can be edited again.{' '}
         {isSomethingGone
-          ? `Already gone for good: ${removedText(deletion)}.`
-          : 'Some of the recordings may be gone already, or be unreadable from now on.'}{' '}
-        A new request deletes whatever is left.
+          ? `Already permanently deleted: ${removedText(deletion)}.`
+          : 'Some recordings may already be deleted or unreadable.'}{' '}
+        A new request deletes what is left.
       </p>
       <RequestLine deletion={deletion} />
       <Button
@@ -144,7 +144,7 @@ function FailedDeletion({ person, deletion }: { person: PersonDetail; deletion: 
         disabledReason={mayDelete ? undefined : needsPermission['persons.delete']}
         onClick={() => setAsking(true)}
       >
-        Request the deletion again…
+        Request deletion again…
       </Button>
       <DeleteDialog
         persons={isAsking ? [person] : []}

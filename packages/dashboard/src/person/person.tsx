@@ -57,7 +57,7 @@ function BackToPersons() {
       className="mb-4 inline-flex items-center gap-1.5 rounded-sm text-sm font-medium text-muted hover:text-ink"
     >
       <Icon name="arrowLeft" className="size-3.5" />
-      Persons
+      People
     </Link>
   )
 }
@@ -100,7 +100,7 @@ function PersonHead({ person }: { person: PersonDetail }) {
           {isVisible(person.email) && person.email !== shown && (
             <p className="mt-0.5 flex items-center gap-1 text-muted">
               <span className="break-all">{person.email}</span>
-              <CopyButton text={person.email} label="Copy the e-mail address" />
+              <CopyButton text={person.email} label="Copy email" />
             </p>
           )}
         </div>
@@ -117,10 +117,10 @@ function PersonHead({ person }: { person: PersonDetail }) {
         )}
       </div>
       <dl className="mt-4 flex flex-wrap gap-x-10 gap-y-3">
-        <HeadFact name="externalId">
+        <HeadFact name="External ID">
           <span className="flex items-center gap-1">
             <ExternalId id={person.externalId} className="break-all whitespace-pre-wrap" />
-            <CopyButton text={person.externalId} label="Copy the externalId" />
+            <CopyButton text={person.externalId} label="Copy external ID" />
           </span>
         </HeadFact>
         <HeadFact name="Last seen">

@@ -3,8 +3,9 @@ import { useState } from 'react'
 import { needsPermission, useMay } from '../api/me.ts'
 import { Button, IconButton } from '../design/button.tsx'
 import { CopyButton } from '../design/copy.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
-import { Empty, ErrorLine } from '../design/states.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogForm } from '../design/dialog-form.tsx'
+import { Empty } from '../design/states.tsx'
 import { Cell, Head, Row, Table } from '../design/table.tsx'
 import { say } from '../design/toast.tsx'
 import { PropertyDialog } from './property-dialog.tsx'
@@ -21,7 +22,7 @@ function useReason(person: PersonDetail): string | undefined {
   const mayWrite = useMay('persons.write')
   if (!mayWrite) return needsPermission['persons.write']
   if (person.state === 'deleting') {
-    return 'This person is being deleted; nothing can be changed any more.'
+    return 'This person is being deleted and can no longer be changed.'
   }
   return undefined
 }
@@ -38,15 +39,15 @@ function PropertyList({ person }: { person: PersonDetail }) {
       disabledReason={reason}
       onClick={() => setEditing({ key: null })}
     >
-      Add a property
+      Add property
     </Button>
   )
   return (
     <>
       {entries.length === 0 ? (
         <Empty icon="list" title="No properties" actions={add}>
-          Properties say who this is: name, email, plan, whatever your support needs. Your backend
-          sets them by the API, or you set them here.
+          Properties describe this person: name, email, plan, anything your support team needs. Set
+          them from your backend with the API, or here.
         </Empty>
       ) : (
         <>
@@ -56,7 +57,7 @@ function PropertyList({ person }: { person: PersonDetail }) {
               <tr>
                 <Head from="sm">Key</Head>
                 <Head>Value</Head>
-                <Head from="sm">Kind</Head>
+                <Head from="sm">Type</Head>
                 <Head>
                   <span className="sr-only">Actions</span>
                 </Head>
@@ -117,7 +118,7 @@ function PropertyRow({
           <span
             className={`min-w-0 break-words whitespace-pre-wrap ${kind === 'json' || kind === 'number' ? 'font-mono text-sm' : ''}`}
           >
-            {text === '' ? <span className="text-muted">empty text</span> : text}
+            {text === '' ? <span className="text-muted">empty</span> : text}
           </span>
           {text !== '' && (
             <CopyButton
@@ -145,7 +146,7 @@ function PropertyRow({
 
 function RemoveDialog({ name, onClose }: { name: string | null; onClose: () => void }) {
   const removing = useUpdate(() => {
-    say('The property was removed')
+    say('Property removed')
     onClose()
   })
   return (
@@ -155,22 +156,18 @@ function RemoveDialog({ name, onClose }: { name: string | null; onClose: () => v
       title="Remove this property?"
       description={
         <>
-          <code className="font-mono text-sm break-all">{name}</code> and its value go. Your backend
-          can set it again.
+          <code className="font-mono text-sm break-all">{name}</code> and its value will be removed.
+          Your backend can set it again.
         </>
       }
     >
-      <ErrorLine error={removing.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          look="danger"
-          isBusy={removing.isPending}
-          onClick={() => name !== null && removing.mutate({ [name]: null })}
-        >
-          Remove the property
-        </Button>
-      </DialogActions>
+      <DialogForm
+        action="Remove property"
+        look="danger"
+        doing={removing}
+        onSubmit={() => name !== null && removing.mutate({ [name]: null })}
+        onClose={onClose}
+      />
     </Dialog>
   )
 }

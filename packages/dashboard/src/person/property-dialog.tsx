@@ -1,9 +1,8 @@
 import type { PersonDetail } from '@lethe/contract/dashboard-persons.ts'
 import { useState } from 'react'
-import { Button } from '../design/button.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogForm } from '../design/dialog-form.tsx'
 import { Field, Select, SelectField, TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
 import { type Kind, keyError, kindNames, kindOf, kinds, parse, textOf } from './property-value.ts'
 import { useUpdate } from './query.ts'
@@ -22,7 +21,7 @@ export function PropertyDialog({
     <Dialog
       isOpen={editing !== null}
       onClose={onClose}
-      title={editing?.key === null ? 'Add a property' : 'Edit the property'}
+      title={editing?.key === null ? 'Add property' : 'Edit property'}
     >
       {editing && <PropertyForm person={person} name={editing.key} onClose={onClose} />}
     </Dialog>
@@ -44,19 +43,20 @@ function PropertyForm({
   const [text, setText] = useState(textOf(before))
   const [isChecked, setChecked] = useState(false)
   const saving = useUpdate(() => {
-    say(name === null ? 'The property was added' : 'The property was saved')
+    say(name === null ? 'Property added' : 'Property saved')
     onClose()
   })
   const wrongKey = name === null ? keyError(key, Object.keys(person.properties)) : undefined
   const parsed = parse(kind, text)
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
+    <DialogForm
+      action="Save"
+      doing={saving}
+      onSubmit={() => {
         setChecked(true)
         if (wrongKey === undefined && 'value' in parsed) saving.mutate({ [key]: parsed.value })
       }}
-      className="grid gap-4"
+      onClose={onClose}
     >
       <TextField
         label="Key"
@@ -70,7 +70,7 @@ function PropertyForm({
         className="font-mono"
       />
       <SelectField
-        label="Kind"
+        label="Type"
         value={kind}
         onChange={(event) => setKind(event.target.value as Kind)}
       >
@@ -86,14 +86,7 @@ function PropertyForm({
         onChange={setText}
         error={isChecked && 'error' in parsed ? parsed.error : undefined}
       />
-      <ErrorLine error={saving.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={saving.isPending}>
-          Save
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
@@ -117,8 +110,8 @@ function ValueField({
             value={text === 'true' ? 'true' : 'false'}
             onChange={(event) => onChange(event.target.value)}
           >
-            <option value="true">Yes (true)</option>
-            <option value="false">No (false)</option>
+            <option value="true">True</option>
+            <option value="false">False</option>
           </Select>
         ) : kind === 'number' ? (
           <input

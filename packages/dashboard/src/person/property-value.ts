@@ -11,7 +11,7 @@ export type Kind = (typeof kinds)[number]
 export const kindNames: Record<Kind, string> = {
   text: 'Text',
   number: 'Number',
-  boolean: 'Yes or no',
+  boolean: 'True/false',
   json: 'JSON',
 }
 
@@ -43,12 +43,12 @@ export function parse(kind: Kind, text: string): Parsed {
 
 function parseNumber(text: string): Parsed {
   if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(text)) {
-    return { error: 'This is not a number, as in 12, -0.5 or 1e6.' }
+    return { error: 'Enter a number, for example 12, -0.5 or 1e6.' }
   }
   if (!Number.isFinite(Number(text))) return { error: 'This number is too large.' }
   const value = parseExactly(text)
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    return { error: 'In this browser whole numbers beyond 2⁵³ lose digits. Store it as text.' }
+    return { error: 'This browser can’t store whole numbers above 2⁵³ exactly. Store it as text.' }
   }
   return { value }
 }
@@ -56,7 +56,7 @@ function parseNumber(text: string): Parsed {
 function parseJson(text: string): Parsed {
   try {
     const value = parseExactly(text)
-    if (value === null) return { error: 'null stands for removing the key. Use “Remove” for that.' }
+    if (value === null) return { error: 'null removes the key. Use “Remove” instead.' }
     return { value }
   } catch {
     return { error: 'This is not valid JSON.' }
@@ -66,7 +66,7 @@ function parseJson(text: string): Parsed {
 /** What is wrong with a new key; undefined: nothing. Characters are Unicode code points. */
 export function keyError(key: string, taken: readonly string[]): string | undefined {
   const length = [...key].length
-  if (length < 1 || length > 200) return 'A key has 1 to 200 characters.'
-  if (key.includes('\0') || !key.isWellFormed()) return 'A key cannot hold this character.'
-  return taken.includes(key) ? 'There is a property with this key already.' : undefined
+  if (length < 1 || length > 200) return 'A key must have 1 to 200 characters.'
+  if (key.includes('\0') || !key.isWellFormed()) return 'A key can’t contain this character.'
+  return taken.includes(key) ? 'A property with this key already exists.' : undefined
 }

@@ -1,7 +1,8 @@
 import { getPerson, updatePerson } from '@lethe/contract/dashboard-persons.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { codeOf, send } from '../api/call.ts'
+import { codeOf } from '../api/call.ts'
+import { useSending } from '../api/leaving.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 
 export function usePersonPath(): { projectId: string; personId: string } {
@@ -22,6 +23,7 @@ export function usePerson() {
 export function useUpdate(onDone: () => void) {
   const params = usePersonPath()
   const queryClient = useQueryClient()
+  const send = useSending()
   return useMutation({
     mutationFn: (properties: Record<string, unknown>) =>
       send(updatePerson, { params, body: { properties } }),

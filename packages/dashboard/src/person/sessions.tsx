@@ -2,9 +2,8 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkButton } from '../design/button.tsx'
-import { counted } from '../design/number.ts'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
-import { ListEnd } from '../design/table.tsx'
+import { List } from '../design/list.tsx'
+import { Empty } from '../design/states.tsx'
 import { personSessionsList } from '../sessions/query.ts'
 import { SessionTable } from '../sessions/table.tsx'
 import { usePersonPath } from './query.ts'
@@ -14,38 +13,17 @@ export function PersonSessions() {
   const list = useLiveList(personSessionsList(projectId, personId), (page) => page.sessions)
   const search = useSearch({ from: '/signed-in/projects/$projectId/persons/$personId/' })
   const navigate = useNavigate({ from: '/projects/$projectId/persons/$personId/' })
-  const rows = list.rows ?? []
-  const loadMore = async () => {
-    await list.fetchNextPage()
-    await navigate({
-      search: { ...search, pages: list.pageCount + 1 },
-      replace: true,
-      resetScroll: false,
-    })
-  }
-  if (list.isPending) return <Skeletons rows={5} className="h-7" />
-  if (list.isError && !list.data) {
-    return (
-      <ErrorPanel
-        error={list.error}
-        title="The sessions could not be loaded"
-        retry={() => list.refetch()}
-      />
-    )
-  }
-  if (rows.length === 0) return <NoSessions />
   return (
-    <>
-      <SessionTable sessions={rows} isOfPerson />
-      <ListEnd
-        hasMore={list.hasNextPage}
-        isLoading={list.isFetchingNextPage}
-        onMore={() => void loadMore()}
-      >
-        {list.hasNextPage ? 'The newest ' : ''}
-        {counted(rows.length, 'session')}
-      </ListEnd>
-    </>
+    <List
+      list={list}
+      names={['session', 'sessions']}
+      empty={<NoSessions />}
+      remember={(pages) =>
+        navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
+      }
+    >
+      {(rows) => <SessionTable sessions={rows} isOfPerson />}
+    </List>
   )
 }
 
@@ -61,7 +39,7 @@ function NoSessions() {
         </LinkButton>
       }
     >
-      This person has not been recorded: no browser has called identify() with this externalId.
+      This person has not been recorded: no browser has called identify() with this external ID.
     </Empty>
   )
 }

@@ -12,14 +12,17 @@ const pauseMilliseconds = 160
 export function PersonFilters({
   search,
   isSearching,
+  onlyId,
 }: {
   search: PersonsSearch
   isSearching: boolean
+  /** The person that is found, where it is one. */
+  onlyId: string | undefined
 }) {
   return (
     <div className="mb-3 flex flex-wrap items-center gap-x-4 gap-y-2.5">
-      <SearchField search={search} isSearching={isSearching} />
-      <nav aria-label="Which persons" className="flex flex-wrap gap-1">
+      <SearchField search={search} isSearching={isSearching} onlyId={onlyId} />
+      <nav aria-label="Filter people" className="flex flex-wrap gap-1">
         <StateLink search={search} state={undefined} label="All" />
         <StateLink search={search} state="deleting" label="Being deleted" />
         <StateLink search={search} state="deletion_failed" label="Deletion failed" />
@@ -28,7 +31,16 @@ export function PersonFilters({
   )
 }
 
-function SearchField({ search, isSearching }: { search: PersonsSearch; isSearching: boolean }) {
+function SearchField({
+  search,
+  isSearching,
+  onlyId,
+}: {
+  search: PersonsSearch
+  isSearching: boolean
+  onlyId: string | undefined
+}) {
+  const projectId = useProjectId()
   const navigate = useNavigate({ from: '/projects/$projectId/persons' })
   const input = useRef<HTMLInputElement>(null)
   const [text, setText] = useState(search.search ?? '')
@@ -69,14 +81,21 @@ function SearchField({ search, isSearching }: { search: PersonsSearch; isSearchi
       <input
         ref={input}
         type="search"
-        aria-label="Search persons by externalId, name or email"
+        aria-label="Search people by external ID, name or email"
         aria-keyshortcuts={areShortcutsOn() ? '/' : undefined}
-        placeholder="Search externalId, name, email"
+        placeholder="Search external ID, name, email"
         maxLength={200}
         value={text}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
           if (event.key === 'Escape') setText('')
+          const isFound = text !== '' && text === asked.current && !isSearching
+          if (event.key === 'Enter' && isFound && onlyId !== undefined) {
+            void navigate({
+              to: '/projects/$projectId/persons/$personId',
+              params: { projectId, personId: onlyId },
+            })
+          }
         }}
         className="field pr-9 pl-8.5"
       />

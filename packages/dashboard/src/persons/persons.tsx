@@ -7,10 +7,9 @@ import { useProjectId, useSummary } from '../api/projects.ts'
 import { DeletionBanner } from '../deletions/banner.tsx'
 import { DeleteDialog } from '../deletions/delete-dialog.tsx'
 import { LinkButton } from '../design/button.tsx'
-import { counted } from '../design/number.ts'
+import { List } from '../design/list.tsx'
 import { PageHead } from '../design/page.tsx'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
-import { ListEnd } from '../design/table.tsx'
+import { Empty } from '../design/states.tsx'
 import { PersonFilters } from './filters.tsx'
 import { keepPlace } from './place.ts'
 import { personsList } from './query.ts'
@@ -27,54 +26,37 @@ export function Persons() {
   const [deleting, setDeleting] = useState<PersonSummary[]>([])
   const mayDelete = useMay('persons.delete')
   const rows = list.rows ?? []
-  // Whoever left the list, or is being deleted by now, is chosen no more.
+  // People who left the list, or are being deleted by now, are no longer selected.
   const choosable = rows.filter((person) => person.state !== 'deleting')
   const picked = choosable.filter((person) => chosen.has(person.id))
 
-  const loadMore = async () => {
-    await list.fetchNextPage()
-    await navigate({
-      search: { ...search, pages: list.pageCount + 1 },
-      replace: true,
-      resetScroll: false,
-    })
-  }
-
   return (
     <div className="mx-auto w-full max-w-[84rem] px-4 py-6 sm:px-8">
-      <PageHead title="Persons" />
+      <PageHead title="People" />
       <DeletionBanner />
-      <PersonFilters search={search} isSearching={list.isPlaceholderData} />
+      <PersonFilters
+        search={search}
+        isSearching={list.isPlaceholderData}
+        onlyId={rows.length === 1 ? rows[0]?.id : undefined}
+      />
       <div className="card overflow-clip">
-        {list.isPending ? (
-          <Skeletons rows={10} className="h-7" />
-        ) : list.isError && !list.data ? (
-          <ErrorPanel
-            error={list.error}
-            title="The persons could not be loaded"
-            retry={() => list.refetch()}
-          />
-        ) : rows.length === 0 ? (
-          <NoPersons isFiltered={Boolean(search.search || search.state)} />
-        ) : (
-          <>
+        <List
+          list={list}
+          names={['person', 'people']}
+          empty={<NoPersons isFiltered={Boolean(search.search || search.state)} />}
+          remember={(pages) =>
+            navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
+          }
+        >
+          {(persons) => (
             <PersonTable
-              persons={rows}
+              persons={persons}
               choosable={mayDelete ? choosable : []}
               chosen={chosen}
               onChoose={setChosen}
             />
-            <ListEnd
-              hasMore={list.hasNextPage}
-              isLoading={list.isFetchingNextPage}
-              onMore={() => void loadMore()}
-            >
-              {list.hasNextPage
-                ? `The newest ${counted(rows.length, 'person', 'persons')}`
-                : counted(rows.length, 'person', 'persons')}
-            </ListEnd>
-          </>
-        )}
+          )}
+        </List>
       </div>
       <SelectionBar
         count={picked.length}
@@ -97,21 +79,21 @@ function NoPersons({ isFiltered }: { isFiltered: boolean }) {
     return (
       <Empty
         icon="search"
-        title="Nobody matches"
+        title="No people match"
         actions={
           <LinkButton to="/projects/$projectId/persons" params={{ projectId }}>
-            Show all persons
+            Show all people
           </LinkButton>
         }
       >
-        The search looks for this text in externalId, name and email, as it is written.
+        Search matches external ID, name and email exactly as typed.
       </Empty>
     )
   }
   return (
     <Empty
       icon="persons"
-      title="No persons yet"
+      title="No people yet"
       actions={
         <>
           <LinkButton to="/projects/$projectId/install" params={{ projectId }} look="primary">
@@ -122,13 +104,13 @@ function NoPersons({ isFiltered }: { isFiltered: boolean }) {
             params={{ projectId }}
             search={{ way: 'backend' }}
           >
-            Send persons from your backend
+            Create people from your backend
           </LinkButton>
         </>
       }
     >
-      A person appears with the first call of <code className="font-mono text-sm">identify()</code>{' '}
-      in a browser, or when your backend creates one.
+      A person is created by the first call to <code className="font-mono text-sm">identify()</code>{' '}
+      in a browser, or by your backend.
     </Empty>
   )
 }

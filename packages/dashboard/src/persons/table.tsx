@@ -52,7 +52,7 @@ export function PersonTable({
   )
   return (
     <LongTable
-      label="Persons"
+      label="People"
       rows={persons}
       idOf={({ id }) => id}
       head={
@@ -60,7 +60,7 @@ export function PersonTable({
           {isChoosing && (
             <Head className={columns.choice}>
               <Checkbox
-                aria-label="Choose all persons of the list"
+                aria-label="Select all people in the list"
                 checked={all}
                 ref={(box) => {
                   if (box) box.indeterminate = some
@@ -71,10 +71,10 @@ export function PersonTable({
           )}
           <Head className={columns.person}>Person</Head>
           <Head from="lg" className={columns.email}>
-            E-mail
+            Email
           </Head>
           <Head from="md" className={columns.externalId}>
-            externalId
+            External ID
           </Head>
           <Head isNumber from="sm" className={columns.sessions}>
             Sessions
@@ -85,8 +85,8 @@ export function PersonTable({
           <Head from="xl" className={columns.created}>
             Created
           </Head>
-          <Head from="sm" className={columns.state}>
-            State
+          <Head className={columns.state}>
+            <span className="max-sm:sr-only">State</span>
           </Head>
         </>
       }
@@ -119,7 +119,7 @@ const PersonRow = memo(function PersonRow({
       {choosing && (
         <Cell className={columns.choice}>
           <Checkbox
-            aria-label={`Choose ${shown}`}
+            aria-label={`Select ${shown}`}
             checked={isChosen}
             disabled={person.state === 'deleting'}
             onChange={(event) => choosing(person.id, event.target.checked)}
@@ -135,11 +135,15 @@ const PersonRow = memo(function PersonRow({
         >
           <bdi>{shown}</bdi>
         </Link>
-        {shown !== shownId(person.externalId) && (
-          <span className="block cut text-sm text-muted md:hidden">
-            <bdi>{shownId(person.externalId)}</bdi>
-          </span>
-        )}
+        <span className="block cut text-sm text-muted md:hidden">
+          <bdi>{isVisible(person.email) ? person.email : shownId(person.externalId)}</bdi>
+          {person.lastSeenAt && (
+            <>
+              {' · '}
+              <Time at={person.lastSeenAt} as="ago" />
+            </>
+          )}
+        </span>
       </Cell>
       <Cell from="lg" className={`cut ${columns.email}`}>
         {isVisible(person.email) ? <bdi>{person.email}</bdi> : <None />}
@@ -149,7 +153,7 @@ const PersonRow = memo(function PersonRow({
           <ExternalId id={person.externalId} className="cut whitespace-pre" />
           <CopyButton
             text={person.externalId}
-            label="Copy the externalId"
+            label="Copy external ID"
             className="text-transparent! group-hover:text-muted! focus-visible:text-muted!"
           />
         </span>
@@ -167,7 +171,7 @@ const PersonRow = memo(function PersonRow({
       <Cell from="xl" className={`text-muted ${columns.created}`}>
         <Time at={person.createdAt} />
       </Cell>
-      <Cell from={person.state === 'present' ? 'sm' : undefined} className={columns.state}>
+      <Cell className={columns.state}>
         <StateChip state={person.state} />
       </Cell>
     </Row>
@@ -185,6 +189,10 @@ export function StateChip({ state }: { state: PersonSummary['state'] }) {
     case 'deletion_failed':
       return <Chip tone="danger">Deletion failed</Chip>
     case 'present':
-      return <Chip tone="quiet">Active</Chip>
+      return (
+        <Chip tone="quiet">
+          <span className="max-sm:sr-only">Active</span>
+        </Chip>
+      )
   }
 }

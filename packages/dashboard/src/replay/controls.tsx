@@ -1,9 +1,10 @@
 import { memo } from 'react'
 import { IconButton } from '../design/button.tsx'
-import { Icon } from '../design/icon.tsx'
+import { Icon, type IconName } from '../design/icon.tsx'
 import { Menu, MenuChoice } from '../design/menu.tsx'
 import { durationText } from '../design/time.tsx'
-import type { Outline } from './messages.ts'
+import type { EntryKind, OutlineEntry, Span } from './messages.ts'
+import { firstAfter } from './order.ts'
 import type { Player } from './player.ts'
 import { usePart } from './use-player.ts'
 
@@ -12,22 +13,28 @@ const speeds = ['0.5', '1', '2', '4', '8']
 /** Everything the player can do, by pointer and by keyboard. */
 export function Controls({
   player,
+  notes,
   onPrevious,
   onNext,
+  autoplay,
   onFullScreen,
   onHelp,
 }: {
   player: Player
+  /** Moments that somebody wrote something at. */
+  notes: readonly number[]
   onPrevious: (() => void) | undefined
   onNext: (() => void) | undefined
+  autoplay: { isOn: boolean; set: (isOn: boolean) => void } | undefined
   onFullScreen: () => void
   onHelp: () => void
 }) {
   const isPlaying = usePart(player, (state) => state.isPlaying)
   const isReady = usePart(player, (state) => state.isReady)
+  const isSkipping = usePart(player, (state) => state.isSkipping)
   return (
     <div className="border-t border-line bg-surface px-3 pt-2.5 pb-2">
-      <Seek player={player} />
+      <Seek player={player} notes={notes} />
       <div className="mt-1 flex flex-wrap items-center gap-x-1 gap-y-1">
         <IconButton
           label="Previous session"
@@ -53,9 +60,17 @@ export function Controls({
         />
         <Clock player={player} />
         <span className="flex-1" />
-        <Skipping player={player} />
+        <Toggle
+          icon="skip"
+          label="Skip idle time"
+          isOn={isSkipping}
+          onChange={player.setSkipping}
+        />
+        {onNext && autoplay && (
+          <Toggle icon="next" label="Autoplay" isOn={autoplay.isOn} onChange={autoplay.set} />
+        )}
         <Speed player={player} />
-        <IconButton label="Keys" shortcut="?" icon="keyboard" onClick={onHelp} />
+        <IconButton label="Keyboard shortcuts" shortcut="?" icon="keyboard" onClick={onHelp} />
         <IconButton label="Full screen" shortcut="F" icon="expand" onClick={onFullScreen} />
       </div>
     </div>
@@ -72,13 +87,28 @@ function Clock({ player }: { player: Player }) {
   )
 }
 
-/** The time line: idle times are paler, what was done stands as ticks. */
-function Seek({ player }: { player: Player }) {
+/** The time line: idle times are paler, gaps red, what was done and what broke stands as ticks. */
+function Seek({ player, notes }: { player: Player; notes: readonly number[] }) {
   const duration = usePart(player, ({ outline }) => outline.duration)
   const at = usePart(player, (state) => state.at)
   return (
     <div className="group relative h-6">
       <TimeLine player={player} />
+      <TabLine player={player} duration={duration} />
+      {duration > 0 && (
+        <svg
+          aria-hidden="true"
+          viewBox="0 0 1000 4"
+          preserveAspectRatio="none"
+          className="absolute inset-x-0 top-0 h-1 w-full"
+        >
+          <path
+            d={notes.map((note) => `M${((note / duration) * 1000).toFixed(1)} 0v4`).join('')}
+            className="stroke-accent"
+            strokeWidth="5"
+          />
+        </svg>
+      )}
       <input
         type="range"
         aria-label="Time"
@@ -103,48 +133,133 @@ function Seek({ player }: { player: Player }) {
 }
 
 function TimeLine({ player }: { player: Player }) {
-  const outline = usePart(player, (state) => state.outline)
-  const part = usePart(player, ({ at, outline: { duration } }) =>
-    duration > 0 ? Math.min(at / duration, 1) : 0,
+  const version = usePart(player, (state) => state.version)
+  const duration = usePart(player, ({ outline }) => outline.duration)
+  const part = usePart(player, ({ at, outline }) =>
+    outline.duration > 0 ? Math.min(at / outline.duration, 1) : 0,
   )
   return (
     <svg
       aria-hidden="true"
       viewBox="0 0 1000 10"
       preserveAspectRatio="none"
-      className="absolute inset-x-0 top-1/2 h-2 w-full -translate-y-1/2 rounded-full"
+      className="absolute inset-x-0 top-1/2 h-2.5 w-full -translate-y-1/2 rounded-full"
     >
       <rect width="1000" height="10" className="fill-line" />
-      <Idle outline={outline} />
+      <Marks player={player} version={version} duration={duration} isUnder />
       <rect width={part * 1000} height="10" className="fill-accent" />
-      <Ticks outline={outline} />
+      <Marks player={player} version={version} duration={duration} />
     </svg>
   )
 }
 
-const Idle = memo(function Idle({ outline: { idle, duration } }: { outline: Outline }) {
-  return idle.map(({ from, to }) => (
-    <rect
-      key={from}
-      x={(from / duration) * 1000}
-      width={((to - from) / duration) * 1000}
-      height="10"
-      className="fill-sunken"
-    />
-  ))
+/** A path each, as there may be thousands; those of a recording without a length are none. */
+const Marks = memo(function Marks({
+  player: { spans, entries },
+  duration,
+  isUnder = false,
+}: {
+  player: Player
+  /** The lists are the same ones when they have grown: this is not. */
+  version: number
+  duration: number
+  isUnder?: boolean
+}) {
+  if (duration === 0) return null
+  if (isUnder) {
+    return <path d={spanPath(spans, 'idle', duration)} className="fill-sunken" />
+  }
+  return (
+    <>
+      <path d={spanPath(spans, 'gap', duration)} className="fill-danger/35" />
+      {ticksOfKinds.map(({ kinds, className, from, to }) => (
+        <path
+          key={className}
+          d={tickPath(
+            entries,
+            duration,
+            `${from}V${to}`,
+            ({ what, isWrong }) =>
+              kinds.includes(what) && (isWrong === true || what === 'click' || what === 'page'),
+          )}
+          className={className}
+          strokeWidth="3"
+        />
+      ))}
+    </>
+  )
 })
 
-/** One path, as there may be thousands of them; those of a recording without a length are none. */
-const Ticks = memo(function Ticks({ outline: { entries, duration } }: { outline: Outline }) {
-  if (duration === 0) return null
-  const places = new Set(
-    entries
-      .filter(({ what }) => what === 'click' || what === 'page')
-      .map(({ at }) => Math.round((at / duration) * 1000)),
+/** What stands out also without its colour: errors go all the way, others half of it. */
+const ticksOfKinds: { kinds: EntryKind[]; className: string; from: number; to: number }[] = [
+  { kinds: ['click', 'page'], className: 'stroke-edge', from: 3, to: 7 },
+  { kinds: ['rage', 'dead'], className: 'stroke-ink', from: 5, to: 10 },
+  { kinds: ['request'], className: 'stroke-warn', from: 0, to: 5 },
+  { kinds: ['error', 'console', 'other'], className: 'stroke-danger', from: 0, to: 10 },
+]
+
+const tabColours = ['fill-accent', 'fill-warn', 'fill-ok', 'fill-edge']
+
+/** In which tab the visitor was, where there are several. */
+function TabLine({ player, duration }: { player: Player; duration: number }) {
+  const switches = usePart(player, (state) => state.switches)
+  if (switches.length < 2 || duration === 0) return null
+  const runs: { tab: number; from: number; to: number }[] = []
+  for (let tick = 0; tick < ticks; tick++) {
+    const tab = switches[firstAfter(switches, ((tick + 0.5) / ticks) * duration) - 1]?.tab ?? 0
+    const last = runs.at(-1)
+    if (last?.tab === tab) last.to = tick + 1
+    else runs.push({ tab, from: tick, to: tick + 1 })
+  }
+  return (
+    <svg
+      aria-hidden="true"
+      viewBox={`0 0 ${ticks} 3`}
+      preserveAspectRatio="none"
+      className="absolute inset-x-0 bottom-0 h-[3px] w-full"
+    >
+      {runs.map(({ tab, from, to }) => (
+        <rect
+          key={from}
+          x={from}
+          width={to - from}
+          height="3"
+          className={tabColours[tab % tabColours.length]}
+        />
+      ))}
+    </svg>
   )
-  const path = Array.from(places, (place) => `M${place} 0v10`).join('')
-  return <path d={path} className="stroke-edge" strokeWidth="1.5" />
-})
+}
+
+function spanPath(spans: readonly Span[], kind: Span['kind'], duration: number): string {
+  const x = (at: number) => ((at / duration) * 1000).toFixed(1)
+  return spans
+    .filter((span) => span.kind === kind)
+    .slice(0, 2_000)
+    .map(({ from, to }) => `M${x(from)} 0H${x(to)}V10H${x(from)}z`)
+    .join('')
+}
+
+const ticks = 500
+/** So many entries are looked at for one tick: what stands that close is one tick anyway. */
+const lookedAtForTick = 40
+
+function tickPath(
+  entries: readonly OutlineEntry[],
+  duration: number,
+  line: string,
+  isMeant: (entry: OutlineEntry) => boolean,
+): string {
+  let path = ''
+  let index = 0
+  for (let tick = 0; tick < ticks; tick++) {
+    const first = index
+    index = firstAfter(entries, ((tick + 1) / ticks) * duration)
+    const some = entries.slice(first, Math.min(index, first + lookedAtForTick))
+    if (some.some(isMeant)) path += `M${(tick + 0.5) * (1000 / ticks)} ${line}`
+  }
+  return path
+}
 
 function Speed({ player }: { player: Player }) {
   const speed = usePart(player, (state) => state.speed)
@@ -178,17 +293,26 @@ export function stepSpeed(player: Player, step: 1 | -1): void {
   if (next !== undefined) player.setSpeed(Number(next))
 }
 
-function Skipping({ player }: { player: Player }) {
-  const isOn = usePart(player, (state) => state.isSkipping)
+function Toggle({
+  icon,
+  label,
+  isOn,
+  onChange,
+}: {
+  icon: IconName
+  label: string
+  isOn: boolean
+  onChange: (isOn: boolean) => void
+}) {
   return (
     <button
       type="button"
       aria-pressed={isOn}
-      onClick={() => player.setSkipping(!isOn)}
+      onClick={() => onChange(!isOn)}
       className={`flex h-8 items-center gap-1.5 rounded-md px-2 text-sm font-medium ${isOn ? 'bg-accent-soft text-accent' : 'text-muted hover:bg-sunken'}`}
     >
-      <Icon name="skip" />
-      <span className="max-sm:sr-only">Skip idle time</span>
+      <Icon name={icon} />
+      <span className="max-sm:sr-only">{label}</span>
     </button>
   )
 }

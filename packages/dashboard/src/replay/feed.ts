@@ -1,52 +1,63 @@
 import type { eventWithTime } from '@rrweb/types'
+import { createAssets } from './assets.ts'
+import { createBudget } from './budget.ts'
 import { createFilter } from './filter.ts'
-import type { Outline } from './messages.ts'
+import { createMedia } from './media.ts'
 import { createOutline } from './outline.ts'
+import { finite, isRecord, spanMaximum } from './untrusted.ts'
 
-/** Further from the first event than a session can last. */
-const spanMaximum = 26 * 3_600_000
-
-/** Makes events for the player out of recorded bytes, as they come. */
+/** Makes events for the player out of the recorded bytes of a tab, as they come. */
 export function createFeed() {
   const decoder = new TextDecoder()
-  const filter = createFilter()
+  const budget = createBudget()
+  const filter = createFilter(budget)
   const outline = createOutline()
+  const clock = createClock()
+  const media = createMedia()
+  const assets = createAssets()
   let rest = ''
-  let first: number | undefined
   let last = Number.NEGATIVE_INFINITY
   /** What came before is not given again when the stream of a session that goes on overlaps. */
   let after = Number.NEGATIVE_INFINITY
 
-  function take(bytes: ArrayBuffer): eventWithTime[] {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    return lines.flatMap(read)
+  return {
+    outline,
+    isExceeded: budget.isExceeded,
+    /** The lines that are whole by now. */
+    take(bytes: ArrayBuffer): string[] {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      return lines
+    },
+    /** The last line, which nothing ends. */
+    finish(): string {
+      const line = rest + decoder.decode()
+      rest = ''
+      return line
+    },
+    /** From now on only what is later than all that was read. */
+    mark(): void {
+      after = last
+      outline.close()
+    },
+    read(line: string): eventWithTime | undefined {
+      const raw = assets.apply(parse(media.apply(line)))
+      media.note(raw)
+      const recordedAt = isRecord(raw) ? finite(raw.timestamp) : undefined
+      if (recordedAt === undefined || recordedAt <= after) return undefined
+      const timestamp = clock(recordedAt)
+      if (timestamp === undefined) return undefined
+      last = Math.max(last, recordedAt)
+      const event = filter({ ...(raw as object), timestamp })
+      if (event) media.dress(event)
+      outline.note(timestamp, raw, event)
+      return event
+    },
   }
-
-  function finish(): eventWithTime[] {
-    const lines = rest + decoder.decode()
-    rest = ''
-    after = last
-    return read(lines)
-  }
-
-  function read(line: string): eventWithTime[] {
-    if (line === '') return []
-    const raw = parse(line)
-    const event = filter(raw)
-    const timestamp = event?.timestamp ?? timestampOf(raw)
-    if (timestamp === undefined || timestamp <= after) return []
-    first ??= timestamp
-    if (timestamp < first || timestamp - first > spanMaximum) return []
-    last = Math.max(last, timestamp)
-    outline.note(raw, event)
-    return event ? [event] : []
-  }
-
-  return { take, finish, outline: (isComplete: boolean): Outline => outline.sofar(isComplete) }
 }
 
 function parse(line: string): unknown {
+  if (line === '') return undefined
   try {
     return JSON.parse(line)
   } catch {
@@ -55,7 +66,25 @@ function parse(line: string): unknown {
   }
 }
 
-function timestampOf(raw: unknown): number | undefined {
-  const timestamp = (raw as { timestamp?: unknown } | undefined)?.timestamp
-  return typeof timestamp === 'number' && Number.isFinite(timestamp) ? timestamp : undefined
+/** Events that are a little out of order are no change of the clock. */
+const disorderMilliseconds = 1_000
+
+/**
+ * The time of an event on a clock that only goes on, whatever that of the visitor did: the player
+ * plays events by their times, and the filter has to read them in the same order. Undefined where
+ * it cannot belong to the session.
+ */
+function createClock(): (recordedAt: number) => number | undefined {
+  let first: number | undefined
+  let last = 0
+  let shift = 0
+  return (recordedAt) => {
+    first ??= recordedAt
+    if (last === 0) last = first
+    if (recordedAt + shift - first > spanMaximum) return undefined
+    const back = last - (recordedAt + shift)
+    if (back > disorderMilliseconds) shift += back
+    last = Math.max(last, recordedAt + shift)
+    return last
+  }
 }

@@ -20,8 +20,21 @@ const harmlessAddress =
   /^(?:#|data:(?:image\/[\w.+-]+|font\/[\w.+-]+|application\/(?:x-)?(?:font[\w.+-]*|octet-stream|vnd\.ms-fontobject))[;,])/i
 const nothing = '"data:,"'
 
-/** The same CSS with every address that is neither a fragment nor data emptied, and no `@import`. */
-export function harmlessCss(text: string): string {
+/** The property that holds an image which the recording has by its address (`assets.ts`). */
+export function propertyOf(address: string): string {
+  let [high, low] = [0xdeadbeef, 0x41c6ce57]
+  for (let at = 0; at < address.length; at++) {
+    high = Math.imul(high ^ address.charCodeAt(at), 0x9e3779b1)
+    low = Math.imul(low ^ address.charCodeAt(at), 0x5f356495)
+  }
+  return `--lethe-${(high >>> 0).toString(36)}${(low >>> 0).toString(36)}`
+}
+
+/**
+ * The same CSS with every address that is neither a fragment nor data emptied, and no `@import`. Of
+ * a declaration an address becomes a property, which may hold the image by then or later.
+ */
+export function harmlessCss(text: string, isDeclared = true): string {
   if (!mayFetch.test(text)) return text
   const reader: Reader = {
     // The preprocessing of the standard; without it a form feed ends a string for the browser only.
@@ -30,6 +43,8 @@ export function harmlessCss(text: string): string {
     out: [],
     functions: [],
     addressDepth: 0,
+    isDeclared,
+    plainUntil: undefined,
   }
   while (reader.at < reader.text.length) reader.at = readToken(reader)
   return reader.out.join('')
@@ -43,9 +58,12 @@ interface Reader {
   functions: string[]
   /** How many of them take addresses. */
   addressDepth: number
+  isDeclared: boolean
+  /** What ends an at-rule in which `var()` has no meaning. */
+  plainUntil: string | undefined
 }
 
-/** Each reader puts out what may stay of the token at `at`, and answers where the next one begins. */
+/** Each reader puts out what may stay of the token at `at`, and returns where the next one begins. */
 function readToken(reader: Reader): number {
   const { text, at } = reader
   const character = text[at] as string
@@ -55,6 +73,7 @@ function readToken(reader: Reader): number {
   if (startsName(text, at)) return readName(reader)
   if (character === '(') open(reader, '')
   if (character === ')') close(reader)
+  if (character === reader.plainUntil) reader.plainUntil = undefined
   return copy(reader, at + 1)
 }
 
@@ -102,10 +121,14 @@ function stringAt(text: string, at: number): { end: number; value: string } {
   return { end: text[i] === quote ? i + 1 : i, value }
 }
 
+const plainUntil: Record<string, string> = { 'font-face': '}', namespace: ';' }
+
 /** `@import …;` goes whole; of every other at-rule the rest is read as usual. */
 function readAtKeyword(reader: Reader): number {
   const { end, value } = nameAt(reader.text, reader.at + 1)
-  if (value.toLowerCase() !== 'import') return copy(reader, end)
+  const name = value.toLowerCase()
+  reader.plainUntil ??= plainUntil[name]
+  if (name !== 'import') return copy(reader, end)
   let i = end
   while (i < reader.text.length && !';{}'.includes(reader.text[i] as string)) {
     const character = reader.text[i]
@@ -129,14 +152,29 @@ function readName(reader: Reader): number {
   const { end, value } = nameAt(reader.text, reader.at)
   if (reader.text[end] !== '(') return copy(reader, end)
   const name = value.toLowerCase()
-  if (name === 'url' && !/^\s*["']/.test(reader.text.slice(end + 1))) {
-    const { end: closed, value: address } = unquotedAt(reader.text, end + 1)
-    reader.out.push(`url(${harmlessAddress.test(address) ? quoted(address) : nothing})`)
-    return closed
+  const url = name === 'url' && urlAt(reader.text, end + 1)
+  if (url) {
+    reader.out.push(urlFor(reader, url.value))
+    return url.end
   }
   open(reader, name)
   if (name === 'expression') reader.out.push('x-')
   return copy(reader, end + 1)
+}
+
+/** The address of a `url(`, where nothing but it stands in there. */
+function urlAt(text: string, at: number): { end: number; value: string } | undefined {
+  const start = at + (/^\s*/.exec(text.slice(at, at + 99))?.[0].length ?? 0)
+  if (text[start] !== '"' && text[start] !== "'") return unquotedAt(text, at)
+  const { end, value } = stringAt(text, start)
+  const [closing] = /^\s*\)/.exec(text.slice(end, end + 99)) ?? []
+  return closing ? { end: end + closing.length, value: value.trim() } : undefined
+}
+
+function urlFor({ isDeclared, plainUntil }: Reader, address: string): string {
+  if (harmlessAddress.test(address)) return `url(${quoted(address)})`
+  const isRecorded = isDeclared && !plainUntil && address && address !== 'data:,'
+  return isRecorded ? `var(${propertyOf(address)},url(${nothing}))` : `url(${nothing})`
 }
 
 function unquotedAt(text: string, at: number): { end: number; value: string } {

@@ -128,14 +128,15 @@ function harmlessText(
     case 'poster':
     case 'background':
     case 'rr_dataurl':
-      return dataImage.test(address) ? address : undefined
+      return harmlessImage(value)
     case 'usemap':
       return address.startsWith('#') ? value : undefined
     case 'attributename':
       return animated.test(address.toLowerCase()) ? value : undefined
   }
   if (scriptAddress.test(address)) return undefined
-  return cssAttributes.has(lower) ? harmlessCss(value) : value
+  if (!cssAttributes.has(lower)) return value
+  return harmlessCss(value, lower === 'style' || lower === '_csstext')
 }
 
 /** Links keep an address that leads nowhere, so that the page's CSS still takes them for links. */
@@ -157,4 +158,11 @@ export function harmlessDeclarations(style: unknown): Record<string, unknown> {
     }
   }
   return declarations
+}
+
+/** Spaces inside stay: an SVG image needs them. What a browser drops is dropped before the look. */
+function harmlessImage(value: string): string | undefined {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: browsers pass over them in an address
+  const address = value.replace(/^[\u0000-\u0020]+|[\t\n\r]/g, '')
+  return dataImage.test(address) ? address : undefined
 }

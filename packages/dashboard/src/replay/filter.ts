@@ -1,5 +1,5 @@
 import { EventType, type eventWithTime, IncrementalSource, NodeType } from '@rrweb/types'
-import { harmlessCss } from './filter-css.ts'
+import { type Budget, createBudget } from './budget.ts'
 import { harmlessInput } from './filter-input.ts'
 import {
   type AttributeValue,
@@ -9,9 +9,10 @@ import {
   isShadowHost,
   placeholderTag,
 } from './filter-markup.ts'
+import { css, harmlessStyle } from './filter-sheets.ts'
 import { finite, isId, isRecord, listOf, text } from './untrusted.ts'
 
-/** Deeper trees than any page has would overflow the stack of whoever walks them. */
+/** Deeper trees than any page has would overflow the stack of the code that walks them. */
 const depthMaximum = 1_000
 
 /**
@@ -21,12 +22,17 @@ const depthMaximum = 1_000
  */
 export function filterEvents(events: Iterable<unknown>): eventWithTime[] {
   const filter = createFilter()
-  return [...events].map(filter).filter((event) => event !== undefined)
+  return [...events].map((event) => filter(event)).filter((event) => event !== undefined)
 }
 
-/** A filter for one recording's events in their order: what a mutation may do depends on its target. */
-export function createFilter(): (event: unknown) => eventWithTime | undefined {
-  const seen: Seen = { tags: new Map(), styleTexts: new Set() }
+/**
+ * A filter for one recording's events in the order they are played in: what a mutation may do
+ * depends on its target.
+ */
+export function createFilter(
+  budget: Budget = createBudget(),
+): (event: unknown) => eventWithTime | undefined {
+  const seen: Seen = { tags: new Map(), styleTexts: new Set(), budget }
   return (event) => {
     if (!isRecord(event) || !isRecord(event.data)) return undefined
     const timestamp = finite(event.timestamp)
@@ -36,10 +42,15 @@ export function createFilter(): (event: unknown) => eventWithTime | undefined {
   }
 }
 
-/** What the events so far built: the tag of each element, and the texts that are style sheets. */
+/**
+ * What the events so far built: the tag of each element, and the texts that are, or may yet become,
+ * style sheets. An id keeps the tag it was first declared with until the next full snapshot: the
+ * player may have built any of several declarations.
+ */
 interface Seen {
   tags: Map<number, string>
   styleTexts: Set<number>
+  budget: Budget
 }
 
 type Data = Record<string, unknown>
@@ -70,6 +81,7 @@ function side(value: unknown): number | undefined {
 function harmlessSnapshot(seen: Seen, data: Data): Data | undefined {
   seen.tags.clear()
   seen.styleTexts.clear()
+  seen.budget.reset()
   const node = harmlessDocument(seen, data.node)
   if (!node) return undefined
   const offset = isRecord(data.initialOffset) ? data.initialOffset : {}
@@ -90,12 +102,14 @@ function harmlessIncrement(seen: Seen, data: Data): Data | undefined {
     case IncrementalSource.StyleSheetRule:
     case IncrementalSource.StyleDeclaration:
     case IncrementalSource.AdoptedStyleSheet:
-      return harmlessStyle(data)
+      return harmlessStyle(seen.budget, data)
   }
   return harmlessInput(data)
 }
 
 function harmlessMutation(seen: Seen, data: Data): Data {
+  // A child may stand before its parent: the player waits for it.
+  listOf(data.adds, ({ node }) => declare(seen, node, 0))
   return {
     source: IncrementalSource.Mutation,
     removes: listOf(data.removes, ({ parentId, id, isShadow }) =>
@@ -107,13 +121,14 @@ function harmlessMutation(seen: Seen, data: Data): Data {
     texts: listOf(data.texts, ({ id, value }) => {
       if (!isId(id)) return undefined
       if (typeof value !== 'string') return { id, value: null }
-      return { id, value: seen.styleTexts.has(id) ? harmlessCss(value) : value }
+      return { id, value: seen.styleTexts.has(id) ? css(seen.budget, value) : value }
     }),
-    attributes: listOf(data.attributes, ({ id, attributes }) =>
-      isId(id) && isRecord(attributes)
-        ? { id, attributes: harmlessAttributes(seen.tags.get(id), attributes) }
-        : undefined,
-    ),
+    attributes: listOf(data.attributes, ({ id, attributes }) => {
+      const tag = isId(id) ? seen.tags.get(id) : undefined
+      return tag !== undefined && isRecord(attributes)
+        ? { id, attributes: harmlessAttributes(seen, tag, attributes) }
+        : undefined
+    }),
     ...(data.isAttachIframe === true && { isAttachIframe: true }),
   }
 }
@@ -131,6 +146,15 @@ function harmlessAdd(seen: Seen, { parentId, previousId, nextId, node }: Data): 
     nextId: isId(nextId) ? nextId : null,
     node: harmless,
   }
+}
+
+/** Remembers the tags of elements before any of them is filtered. */
+function declare(seen: Seen, node: unknown, depth: number): undefined {
+  if (!isRecord(node) || depth > depthMaximum) return
+  if (node.type === NodeType.Element && isId(node.id) && !seen.tags.has(node.id)) {
+    seen.tags.set(node.id, harmlessTag(node.tagName, node.attributes))
+  }
+  listOf(node.childNodes, (child) => declare(seen, child, depth + 1))
 }
 
 type HarmlessNode = Data & { id: number }
@@ -175,6 +199,7 @@ function harmlessNode(
   depth: number,
 ): HarmlessNode | undefined {
   if (!isRecord(node) || !isId(node.id) || depth > depthMaximum) return undefined
+  if (!seen.budget.node()) return undefined
   const { id } = node
   const common = { id, ...rootOf(node), ...(node.isShadow === true && { isShadow: true }) }
   switch (node.type) {
@@ -183,12 +208,14 @@ function harmlessNode(
     case NodeType.Text:
     case NodeType.CDATA: {
       const isStyle = parent === 'style' || parent === 'link'
-      if (isStyle) seen.styleTexts.add(id)
+      // A parent that nobody has declared yet may become one.
+      const isCss = isStyle || parent === undefined
+      if (isCss) seen.styleTexts.add(id)
       const content = text(node.textContent)
       return {
         ...common,
         type: NodeType.Text,
-        textContent: isStyle ? harmlessCss(content) : content,
+        textContent: isCss ? css(seen.budget, content) : content,
         ...(isStyle && { isStyle }),
       }
     }
@@ -203,16 +230,18 @@ function harmlessElement(
   node: Data,
   common: HarmlessNode,
   depth: number,
-): HarmlessNode {
+): HarmlessNode | undefined {
   const tag = harmlessTag(node.tagName, node.attributes)
+  if ((seen.tags.get(common.id) ?? tag) !== tag) return undefined
   seen.tags.set(common.id, tag)
+  if (!seen.budget.element(tag)) return undefined
   const isRemoved = tag === placeholderTag && text(node.tagName).toLowerCase() !== placeholderTag
   const attributes = isRecord(node.attributes) ? node.attributes : {}
   return {
     ...common,
     type: NodeType.Element,
     tagName: tag,
-    attributes: isRemoved ? {} : harmlessAttributes(tag, attributes),
+    attributes: isRemoved ? {} : harmlessAttributes(seen, tag, attributes),
     childNodes: isRemoved
       ? []
       : listOf(node.childNodes, (child) => harmlessNode(seen, child, tag, depth + 1)),
@@ -226,74 +255,16 @@ function rootOf({ rootId }: Data): { rootId?: number } {
   return isId(rootId) ? { rootId } : {}
 }
 
-function harmlessAttributes(tag: string | undefined, attributes: Data): Data {
+function harmlessAttributes(seen: Seen, tag: string, attributes: Data): Data {
   const harmless: Data = {}
   for (const [name, value] of Object.entries(attributes)) {
     const kept: AttributeValue | Data | undefined =
       name === 'style' && isRecord(value)
         ? harmlessDeclarations(value)
         : harmlessAttribute(tag, name, value)
-    if (kept !== undefined) harmless[name] = kept
+    if (kept === undefined) continue
+    const isSheet = name.toLowerCase() === '_csstext' && typeof kept === 'string'
+    harmless[name] = isSheet ? seen.budget.css(kept) : kept
   }
   return harmless
-}
-
-function harmlessStyle(data: Data): Data | undefined {
-  const { source, id, styleId } = data
-  const target = { ...(isId(id) && { id }), ...(isId(styleId) && { styleId }) }
-  if (source === IncrementalSource.AdoptedStyleSheet) {
-    if (!isId(id)) return undefined
-    return {
-      source,
-      id,
-      styleIds: Array.isArray(data.styleIds) ? data.styleIds.filter(isId) : [],
-      styles: listOf(data.styles, (style) =>
-        isId(style.styleId)
-          ? { styleId: style.styleId, rules: harmlessRules(style.rules) }
-          : undefined,
-      ),
-    }
-  }
-  if (source === IncrementalSource.StyleDeclaration) {
-    const { set, remove, index } = data
-    return {
-      source,
-      ...target,
-      index: indexOf(index) ?? [0],
-      ...(isRecord(set) &&
-        typeof set.value === 'string' && {
-          set: {
-            property: text(set.property),
-            value: harmlessCss(set.value),
-            ...(set.priority === 'important' && { priority: 'important' }),
-          },
-        }),
-      ...(isRecord(remove) && { remove: { property: text(remove.property) } }),
-    }
-  }
-  return {
-    source,
-    ...target,
-    adds: harmlessRules(data.adds),
-    removes: listOf(data.removes, ({ index }) => {
-      const position = indexOf(index)
-      return position === undefined ? undefined : { index: position }
-    }),
-    ...(typeof data.replace === 'string' && { replace: harmlessCss(data.replace) }),
-    ...(typeof data.replaceSync === 'string' && { replaceSync: harmlessCss(data.replaceSync) }),
-  }
-}
-
-function harmlessRules(rules: unknown): Data[] {
-  return listOf(rules, ({ rule, index }) => {
-    if (typeof rule !== 'string') return undefined
-    const position = indexOf(index)
-    return { rule: harmlessCss(rule), ...(position !== undefined && { index: position }) }
-  })
-}
-
-/** The place of a rule: a number, or the path of numbers to a nested one. */
-function indexOf(index: unknown): number | number[] | undefined {
-  if (Array.isArray(index)) return index.every(isId) && index.length > 0 ? index : undefined
-  return isId(index) ? index : undefined
 }

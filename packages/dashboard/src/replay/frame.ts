@@ -1,7 +1,7 @@
 import replayStyles from '@rrweb/replay/dist/style.css?inline'
 import frameStyles from './frame.css?inline'
 import { createFramePlayer } from './frame-player.ts'
-import { connectMessage, type ToFrame } from './messages.ts'
+import { connectMessage, type FromFrame, type ToFrame } from './messages.ts'
 
 /*
  * The page of the replay frame. It can ask nothing of any server: its policy lets no request out,
@@ -17,5 +17,6 @@ window.addEventListener('message', ({ data, source, ports: [port] }) => {
   const root = document.createElement('div')
   document.body.replaceChildren(root)
   const receive = createFramePlayer(root, (message) => port.postMessage(message))
+  port.postMessage({ kind: 'alive' } satisfies FromFrame)
   port.onmessage = ({ data: message }: MessageEvent<ToFrame>) => receive(message)
 })

@@ -2,13 +2,13 @@ import { Dialog } from '../design/dialog.tsx'
 
 const keys = [
   ['Space, K', 'Play or pause'],
-  ['← →', '5 seconds back or on'],
-  ['Shift ← →', '30 seconds back or on'],
+  ['← →', 'Back or forward 5 s'],
+  ['Shift ← →', 'Back or forward 30 s'],
   ['< >', 'Slower, faster'],
-  ['S', 'Skip idle time, or do not'],
+  ['S', 'Toggle skip idle'],
   ['F', 'Full screen'],
   ['P N', 'Previous or next session'],
-  ['?', 'These keys'],
+  ['?', 'Show shortcuts'],
 ] as const
 
 export function HelpDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
@@ -16,8 +16,8 @@ export function HelpDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () =
     <Dialog
       isOpen={isOpen}
       onClose={onClose}
-      title="Keys of the player"
-      description="They can be switched off in your account."
+      title="Keyboard shortcuts"
+      description="You can turn them off in your account."
     >
       <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2">
         {keys.map(([key, what]) => (

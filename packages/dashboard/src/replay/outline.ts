@@ -1,52 +1,116 @@
-import {
-  EventType,
-  type eventWithTime,
-  IncrementalSource,
-  MouseInteractions,
-  NodeType,
-} from '@rrweb/types'
-import type { Outline, OutlineEntry } from './messages.ts'
-import { recorderWords } from './recorder-words.ts'
+import { EventType, type eventWithTime, IncrementalSource, MouseInteractions } from '@rrweb/types'
+import { type Labels, learnLabels } from './labels.ts'
+import type { OutlineEntry, Span } from './messages.ts'
+import { describeCustom, isHole } from './recorder-words.ts'
 import { isRecord, text } from './untrusted.ts'
 
 /** Longer than this without anything done counts as idle. */
-const idleMilliseconds = 5_000
+export const idleMilliseconds = 5_000
+const gapMilliseconds = 1_000
 
-const entriesMaximum = 5_000
-const labelMaximum = 60
+/** As close as it is kept when a tab was used. */
+const usedMilliseconds = 250
 
-/** Gathers, event by event, what is worth listing of a recording, and where nobody did anything. */
+export type Words = Pick<OutlineEntry, 'what' | 'text' | 'isWrong' | 'note'>
+
+export type TabOutline = ReturnType<typeof createOutline>
+
+/**
+ * Gathers, event by event, what is worth listing of a tab, and where nobody did anything. Its times
+ * are milliseconds since the tab's first event.
+ */
 export function createOutline() {
-  const labels = new Map<number, string>()
+  const wordsOf = createDescription()
   const entries: OutlineEntry[] = []
-  const idle: Outline['idle'] = []
+  const spans: Span[] = []
+  /** When the visitor was at this tab. */
+  const usedAt: number[] = []
+  let changed = { from: 0, at: Number.POSITIVE_INFINITY }
   let startedAt: number | undefined
   let activeAt = 0
   let endsAt = 0
-  let lastInput = -1
+  let brokeOffAt: number | undefined
 
-  const list = (at: number, what: OutlineEntry['what'], words: string) => {
-    if (entries.length < entriesMaximum) entries.push({ at, what, text: words })
+  function list(at: number, words: Words): void {
+    const last = entries.at(-1)
+    if (last?.what === words.what && last.text === words.text) {
+      last.count++
+      change(entries.length - 1, last.at)
+    } else {
+      entries.push({ at, count: 1, ...words })
+      change(entries.length - 1, at)
+    }
+  }
+
+  function change(from: number, at: number): void {
+    changed = { from: Math.min(changed.from, from), at: Math.min(changed.at, at) }
+  }
+
+  function use(at: number): void {
+    if (Math.floor(at / usedMilliseconds) === Math.floor((usedAt.at(-1) ?? -1) / usedMilliseconds))
+      return
+    usedAt.push(at)
+    change(entries.length, at)
   }
 
   /** `raw` is the event as it was recorded, `event` what the filter left of it. */
-  function note(raw: unknown, event: eventWithTime | undefined): void {
-    const timestamp = event?.timestamp ?? (isRecord(raw) ? Number(raw.timestamp) : Number.NaN)
-    if (!Number.isFinite(timestamp)) return
+  function note(timestamp: number, raw: unknown, event: eventWithTime | undefined): void {
     startedAt ??= timestamp
     const at = Math.max(0, timestamp - startedAt)
     endsAt = Math.max(endsAt, at)
+    if (event && brokeOffAt !== undefined) {
+      if (at - brokeOffAt > gapMilliseconds) span('gap', brokeOffAt, at)
+      brokeOffAt = undefined
+    }
+    if (isHole(raw)) brokeOffAt ??= at
+    if (usedAt.length === 0 || (event && isUse(event))) use(at)
     const words = wordsOf(raw, event)
-    if (words) list(at, words.what, words.text)
+    if (words) list(at, words)
     if (event && isActivity(event)) {
-      if (at - activeAt > idleMilliseconds) idle.push({ from: activeAt, to: at })
+      if (at - activeAt > idleMilliseconds) span('idle', activeAt, at)
       activeAt = Math.max(activeAt, at)
     }
   }
 
-  function wordsOf(raw: unknown, event: eventWithTime | undefined): Words | undefined {
+  /** A gap is told as one, and no longer as a time in which nobody did anything. */
+  function span(kind: Span['kind'], from: number, to: number): void {
+    spans.push({ kind, from, to })
+    if (kind === 'gap') activeAt = Math.max(activeAt, to)
+  }
+
+  return {
+    note,
+    entries,
+    spans,
+    usedAt,
+    /** On the visitor's clock; undefined before the first event. */
+    startedAt: () => startedAt,
+    duration: () => endsAt,
+    /** Since when, and from which entry on, something is new since this was last asked for. */
+    changes() {
+      const news = changed
+      changed = { from: entries.length, at: Number.POSITIVE_INFINITY }
+      return news
+    },
+    /** Ends the time since something was last done. */
+    close(): void {
+      if (endsAt - activeAt > idleMilliseconds) span('idle', activeAt, endsAt)
+      activeAt = endsAt
+      change(entries.length, endsAt)
+    },
+  }
+}
+
+/** What an event is in words; undefined for one that is not worth a line. */
+function createDescription(): (
+  raw: unknown,
+  event: eventWithTime | undefined,
+) => Words | undefined {
+  const labels: Labels = new Map()
+  let lastInput = -1
+  return (raw, event) => {
     if (!isRecord(raw) || !isRecord(raw.data)) return undefined
-    if (raw.type === EventType.Custom) return customWords(raw.data)
+    if (raw.type === EventType.Custom) return describeCustom(raw.data, labels)
     if (raw.type === EventType.Meta) return { what: 'page', text: text(raw.data.href) || 'a page' }
     if (!event) return undefined
     learnLabels(labels, event)
@@ -58,7 +122,7 @@ export function createOutline() {
         return { what: 'click', text: labels.get(data.id) ?? 'the page' }
       }
       if (data.source === IncrementalSource.ViewportResize) {
-        return { what: 'resize', text: `${data.width} × ${data.height}` }
+        return { what: 'other', text: `Resized to ${data.width} × ${data.height}` }
       }
       return undefined
     }
@@ -66,33 +130,6 @@ export function createOutline() {
     lastInput = data.id
     return { what: 'input', text: labels.get(data.id) ?? 'a field' }
   }
-
-  function sofar(isComplete: boolean): Outline {
-    const tail = endsAt - activeAt > idleMilliseconds ? [{ from: activeAt, to: endsAt }] : []
-    return {
-      startedAt: startedAt ?? 0,
-      duration: endsAt,
-      isComplete,
-      entries: entries.toSorted((one, other) => one.at - other.at),
-      idle: [...idle, ...tail],
-    }
-  }
-
-  return { note, sofar }
-}
-
-interface Words {
-  what: OutlineEntry['what']
-  text: string
-}
-
-function customWords({ tag, payload }: Record<string, unknown>): Words | undefined {
-  const name = text(tag)
-  if (name === '') return undefined
-  const said = isRecord(payload) ? recorderWords(name, payload) : undefined
-  if (said !== undefined) return { what: 'custom', text: said }
-  const href = isRecord(payload) ? text(payload.href) || text(payload.url) : ''
-  return href ? { what: 'page', text: href } : { what: 'custom', text: name.slice(0, labelMaximum) }
 }
 
 function isClick(type: MouseInteractions): boolean {
@@ -114,84 +151,15 @@ function isActivity(event: eventWithTime): boolean {
   )
 }
 
-/** Remembers what elements are called, for the clicks on them that come later. */
-function learnLabels(labels: Map<number, string>, event: eventWithTime): void {
-  if (event.type === EventType.FullSnapshot) {
-    labels.clear()
-    learn(labels, event.data.node as unknown as Node, '')
-  } else if (
-    event.type === EventType.IncrementalSnapshot &&
-    event.data.source === IncrementalSource.Mutation
-  ) {
-    for (const { node, parentId } of event.data.adds) {
-      const within = labels.get(parentId)?.startsWith('“') ? (labels.get(parentId) ?? '') : ''
-      learn(labels, node as unknown as Node, within)
-    }
-  }
-}
-
-interface Node {
-  id: number
-  type: NodeType
-  tagName?: string
-  textContent?: string
-  attributes?: Record<string, unknown>
-  childNodes?: Node[]
-}
-
-const namedTags = new Set([
-  'button',
-  'a',
-  'summary',
-  'label',
-  'option',
-  'select',
-  'input',
-  'textarea',
-])
-
-/** `within` is what the control around this node is called: a click on its icon is one on it. */
-function learn(labels: Map<number, string>, node: Node, within: string): void {
-  let label = within
-  if (node.type === NodeType.Element) {
-    const tag = node.tagName ?? ''
-    const role = text(node.attributes?.role)
-    if (namedTags.has(tag) || role === 'button' || role === 'link' || role === 'tab') {
-      label = nameOf(node) || label || tagWords(tag)
-    }
-    labels.set(node.id, label || tagWords(tag))
-  } else if (label) labels.set(node.id, label)
-  for (const child of node.childNodes ?? []) learn(labels, child, label)
-}
-
-function nameOf(node: Node): string {
-  const { attributes = {} } = node
-  const names = [
-    text(attributes['aria-label']),
-    textWithin(node).replace(/\s+/g, ' ').trim(),
-    text(attributes.placeholder),
-    text(attributes.name),
-  ]
-  // One that is masked says nothing.
-  const name = names.find((one) => /[^*\s]/.test(one))
-  if (name === undefined) return ''
-  return `“${name.length > labelMaximum ? `${name.slice(0, labelMaximum)}…` : name}”`
-}
-
-function textWithin(node: Node): string {
-  if (node.type === NodeType.Text) return node.textContent ?? ''
-  let words = ''
-  for (const child of node.childNodes ?? []) {
-    words += `${textWithin(child)} `
-    if (words.length > 200) break
-  }
-  return words
-}
-
-function tagWords(tag: string): string {
-  if (tag === 'img' || tag === 'svg' || tag === 'picture') return 'a picture'
-  if (tag === 'input' || tag === 'textarea' || tag === 'select') return 'a field'
-  if (tag === 'button') return 'a button'
-  if (tag === 'a') return 'a link'
-  return 'the page'
+/** Whether it tells that this tab is the one the visitor has before them. */
+function isUse({ type, data }: eventWithTime): boolean {
+  if (type !== EventType.IncrementalSnapshot) return false
+  const { source } = data
+  return (
+    source === IncrementalSource.MouseMove ||
+    source === IncrementalSource.TouchMove ||
+    source === IncrementalSource.Drag ||
+    // What had the focus loses it when the visitor leaves the tab.
+    (source === IncrementalSource.MouseInteraction && data.type !== MouseInteractions.Blur)
+  )
 }

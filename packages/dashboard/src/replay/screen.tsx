@@ -1,4 +1,6 @@
+import { replayPath } from '@lethe/contract/dashboard-replay.ts'
 import { useEffect, useRef, useState } from 'react'
+import { basePath } from '../api/base-path.ts'
 import { codeOf } from '../api/call.ts'
 import { useMe } from '../api/me.ts'
 import { Button, Spinner } from '../design/button.tsx'
@@ -16,27 +18,22 @@ export function Screen({
   player,
   error,
   onRetry,
+  onRestart,
 }: {
   player: Player
   error: unknown
   onRetry: () => void
+  /** Begins again with a new frame. */
+  onRestart: () => void
 }) {
-  const { replayUrl } = useMe()
+  const isStopped = usePart(player, ({ isStopped }) => isStopped)
   const isReady = usePart(player, ({ isReady }) => isReady)
   const isComplete = usePart(player, ({ outline }) => outline.isComplete)
   const isPlaying = usePart(player, ({ isPlaying }) => isPlaying)
   const hasEnded = usePart(player, ({ hasEnded }) => hasEnded)
   return (
     <div className="relative min-h-0 flex-1 overflow-hidden bg-sunken">
-      <iframe
-        title="Replay of the session"
-        src={replayUrl}
-        // Without it a right click, or the keyboard, would land in the recorded page.
-        tabIndex={-1}
-        onLoad={(event) => player.connect(event.currentTarget)}
-        // Of another scheme than its page, it would be laid on white where the night is dark.
-        className={`absolute inset-0 size-full border-0 scheme-light ${isReady ? '' : 'opacity-0'}`}
-      />
+      {!isStopped && <Frame player={player} isShown={isReady} />}
       <button
         type="button"
         tabIndex={-1}
@@ -44,7 +41,17 @@ export function Screen({
         onClick={() => (isPlaying ? player.pause() : player.play())}
         className="absolute inset-0 size-full"
       />
-      {error && !isReady && codeOf(error) === 'session_not_found' ? (
+      {isStopped ? (
+        <div className="absolute inset-0 grid place-items-center bg-surface">
+          <Empty
+            icon="pause"
+            title="Replay stopped"
+            actions={<Button onClick={onRestart}>Load again</Button>}
+          >
+            This recording needed more memory or processor time than the browser allows.
+          </Empty>
+        </div>
+      ) : error && !isReady && codeOf(error) === 'session_not_found' ? (
         <NotReadable />
       ) : error && !isReady ? (
         <div className="absolute inset-0 grid place-items-center bg-surface">
@@ -71,7 +78,58 @@ export function Screen({
         </div>
       ) : null}
       <SkipNotice player={player} />
+      <StuckNotice player={player} />
       <DamageNotice player={player} error={isReady ? error : undefined} />
+    </div>
+  )
+}
+
+/** How long the frame may take to answer before the one of this page's own address is tried. */
+const answerMilliseconds = 5_000
+
+/**
+ * The frame lies at another address than the page where there is one, so that what plays in it runs
+ * beside the page. An address that cannot be reached from here is given up for the page's own.
+ */
+function Frame({ player, isShown }: { player: Player; isShown: boolean }) {
+  const { replayUrl } = useMe()
+  const [isHere, setHere] = useState(false)
+  const hasAnswered = usePart(player, ({ isApart }) => isApart !== undefined)
+  const [hasLoaded, setLoaded] = useState(false)
+  useEffect(() => {
+    if (hasAnswered || !hasLoaded) return
+    const timer = setTimeout(() => setHere(true), answerMilliseconds)
+    return () => clearTimeout(timer)
+  }, [hasAnswered, hasLoaded])
+  return (
+    <iframe
+      title="Replay of the session"
+      src={isHere ? basePath + replayPath : replayUrl}
+      // Without it a right click, or the keyboard, would land in the recorded page.
+      tabIndex={-1}
+      onLoad={(event) => {
+        setLoaded(true)
+        player.connect(event.currentTarget)
+      }}
+      // Of another scheme than its page, it would be laid on white where the night is dark.
+      className={`absolute inset-0 size-full border-0 scheme-light ${isShown ? '' : 'opacity-0'}`}
+    />
+  )
+}
+
+/** The frame gives no answer: it may yet, or it is given up. */
+function StuckNotice({ player }: { player: Player }) {
+  const isStuck = usePart(player, (state) => state.isStuck)
+  return (
+    <div role="status" className="pointer-events-none absolute inset-x-0 top-4 flex justify-center">
+      {isStuck && (
+        <span className="pointer-events-auto flex items-center gap-3 rounded-lg border border-line bg-raised py-1.5 pr-1.5 pl-3.5 shadow-high">
+          The recording is not responding.
+          <Button size="small" look="danger" onClick={() => player.stop()}>
+            Stop
+          </Button>
+        </span>
+      )}
     </div>
   )
 }
@@ -80,8 +138,8 @@ export function Screen({
 function NotReadable() {
   return (
     <div className="absolute inset-0 grid place-items-center bg-surface">
-      <Empty icon="deletions" title="This recording cannot be read any more">
-        A deletion of its person has destroyed the key it was stored with.
+      <Empty icon="deletions" title="This recording can no longer be read">
+        Deleting its person destroyed its encryption key.
       </Empty>
     </div>
   )
@@ -91,7 +149,7 @@ function NothingToSee() {
   return (
     <div className="absolute inset-0 grid place-items-center px-6 text-center text-muted">
       <p className="max-w-96 text-pretty">
-        This tab sent nothing that can be shown: the visitor left before the page was recorded.
+        Nothing was recorded in this tab: the visitor left before the page was captured.
       </p>
     </div>
   )
@@ -113,7 +171,8 @@ function SkipNotice({ player }: { player: Player }) {
       {isShown && skipped && (
         <span className="flex items-center gap-1.5 rounded-full bg-ink px-3 py-1 text-sm text-canvas shadow-high">
           <Icon name="skip" />
-          Skipped {durationText((skipped.to - skipped.from) / 1_000)} without activity
+          Skipped {durationText((skipped.to - skipped.from) / 1_000)}{' '}
+          {skipped.kind === 'gap' ? 'that was not recorded' : 'of inactivity'}
         </span>
       )}
     </div>
@@ -130,7 +189,9 @@ function DamageNotice({ player, error }: { player: Player; error: unknown }) {
     >
       <span className="flex items-center gap-1.5 rounded-full bg-warn-soft px-3 py-1 text-sm text-warn shadow-high">
         <Icon name="warning" />
-        {error ? 'The rest of the recording could not be loaded' : 'A part of it cannot be shown'}
+        {error
+          ? 'The rest of the recording could not be loaded'
+          : 'Part of this recording can’t be shown'}
       </span>
     </p>
   )

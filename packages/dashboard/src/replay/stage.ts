@@ -1,13 +1,19 @@
 import { Replayer } from '@rrweb/replay'
-import { EventType, type eventWithTime } from '@rrweb/types'
+import type { eventWithTime } from '@rrweb/types'
+import { showPopovers } from './popovers.ts'
 
-/** Events that cannot be shown are stepped over, but not for ever. */
+/** More of them at once than any page needs. */
+const animationsMaximum = 1_000
+
+/** Events that cannot be shown are skipped, but not without end. */
 const stumblesMaximum = 100
 
 const placeholderRules = [
   // Pictures that were not recorded themselves: where they stood, and how large.
   'img:not([src]) { background: repeating-linear-gradient(45deg, #0001 0 6px, #0002 6px 12px); min-width: 8px; min-height: 8px; }',
   'video:not([src]), audio:not([src]) { background: #0002; }',
+  // A control whose state is masked: what it shows is nobody's choice.
+  '[data-lethe-masked] { opacity: 0.6 !important; outline: 2px dashed #8888 !important; outline-offset: 1px; }',
 ]
 
 export interface Stage {
@@ -19,6 +25,10 @@ export interface Stage {
   /** Milliseconds since the recording's first event. */
   time(): number
   fit(): void
+  /** Stops the page's animations where there are too many; true where it did. */
+  calm(): boolean
+  /** Takes down what it built. */
+  close(): void
 }
 
 export interface StageEvents {
@@ -38,6 +48,7 @@ export function createStage(root: HTMLElement, events: eventWithTime[], on: Stag
   })
   let size = { width: 0, height: 0 }
   let stumbles = 0
+  let isClosed = false
   // Nothing in it can be used; without this the keyboard would still get in.
   replayer.wrapper.inert = true
   replayer.iframe.tabIndex = -1
@@ -54,7 +65,10 @@ export function createStage(root: HTMLElement, events: eventWithTime[], on: Stag
     size = payload as typeof size
     fit()
   })
-  replayer.on('finish', () => on.onFinish())
+  replayer.on('finish', () => isClosed || on.onFinish())
+  replayer.on('fullsnapshot-rebuilded', () => {
+    if (replayer.iframe.contentDocument) showPopovers(replayer.iframe.contentDocument)
+  })
 
   const attempt = (act: () => void) => {
     try {
@@ -64,14 +78,15 @@ export function createStage(root: HTMLElement, events: eventWithTime[], on: Stag
     }
   }
   // What an event throws while the time runs reaches nobody else, and would stop the clock.
-  window.addEventListener('error', (event) => {
+  const stumble = (event: ErrorEvent) => {
     event.preventDefault()
     on.onDamage()
     stumbles++
     if (stumbles <= stumblesMaximum && replayer.service.state.matches('playing')) {
       attempt(() => replayer.play(replayer.getCurrentTime() + 50))
     }
-  })
+  }
+  window.addEventListener('error', stumble)
 
   return {
     add(more) {
@@ -82,10 +97,21 @@ export function createStage(root: HTMLElement, events: eventWithTime[], on: Stag
     setSpeed: (speed) => replayer.setConfig({ speed }),
     time: () => replayer.getCurrentTime(),
     fit,
+    calm: () => calm(replayer.iframe.contentDocument),
+    close() {
+      window.removeEventListener('error', stumble)
+      isClosed = true
+      attempt(() => replayer.destroy())
+      root.replaceChildren()
+    },
   }
 }
 
-/** Whether the player can begin with these. */
-export function isEnough(events: eventWithTime[]): boolean {
-  return events.length >= 2 && events.some(({ type }) => type === EventType.FullSnapshot)
+function calm(page: Document | null): boolean {
+  if (!page || page.getAnimations().length <= animationsMaximum) return false
+  const style = page.createElement('style')
+  style.textContent =
+    '*, ::before, ::after { animation: none !important; transition: none !important }'
+  page.head?.append(style)
+  return true
 }

@@ -1,5 +1,8 @@
 /* Reading values that may be anything at all. */
 
+/** Further from the first event than a session can last, in milliseconds. */
+export const spanMaximum = 26 * 3_600_000
+
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

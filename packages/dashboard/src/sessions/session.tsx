@@ -1,7 +1,8 @@
 import { getSession } from '@lethe/contract/dashboard-sessions.ts'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
-import { type Body, codeOf } from '../api/call.ts'
+import { useState } from 'react'
+import { codeOf } from '../api/call.ts'
 import { useProjectId } from '../api/projects.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 import { LinkButton } from '../design/button.tsx'
@@ -12,12 +13,11 @@ import { bytesText } from '../design/number.ts'
 import { useTitle } from '../design/page.tsx'
 import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
 import { durationText, Time } from '../design/time.tsx'
+import { momentOf, type SessionDetail } from './query.ts'
 import { Replay } from './replay.tsx'
 import { browserText } from './user-agent.ts'
 
 const from = '/signed-in/projects/$projectId/sessions/$sessionId'
-
-export type SessionDetail = Body<typeof getSession>
 
 /** One session, to be watched. */
 export function Session() {
@@ -74,16 +74,16 @@ function Gone({ wasShown }: { wasShown: boolean }) {
     <Empty
       isPage
       icon="deletions"
-      title={wasShown ? 'This recording was deleted just now' : 'This recording is not there'}
+      title={wasShown ? 'This recording was just deleted' : 'Recording not found'}
       actions={
         <LinkButton to="/projects/$projectId/sessions" params={{ projectId }} look="primary">
-          Go to the sessions
+          Go to Sessions
         </LinkButton>
       }
     >
       {wasShown
-        ? 'Its person was erased, or its time to be kept was over.'
-        : 'It was deleted with its person, its time to be kept was over, or the address is mistyped.'}
+        ? 'Its person was erased, or its retention period ended.'
+        : 'It was deleted with its person, its retention period ended, or the address is wrong.'}
     </Empty>
   )
 }
@@ -111,7 +111,7 @@ function SessionHead({ detail: { session } }: { detail: SessionDetail }) {
           Live
         </Chip>
       )}
-      {session.isBeforeIdentification && <Tag>before identification</Tag>}
+      {session.isBeforeIdentification && <Tag>before sign-in</Tag>}
       {person?.isBeingDeleted && (
         <Chip tone="warn" isMoving>
           Being deleted
@@ -131,26 +131,32 @@ function Watch({ detail }: { detail: SessionDetail }) {
   const { sessionId } = useParams({ from })
   const { t, tab: asked } = useSearch({ from })
   const navigate = useNavigate({ from: '/projects/$projectId/sessions/$sessionId' })
-  const tab = detail.tabs.find(({ id }) => id === asked) ?? detail.tabs[0]
-  if (!tab) {
+  const [start, setStart] = useState(0)
+  if (detail.tabs.length === 0) {
     return (
       <div className="card">
-        <Empty icon="sessions" title="Nothing of this session has arrived">
+        <Empty icon="sessions" title="No data received for this session">
           {detail.session.isLive
-            ? 'It has only begun. This page shows it as soon as something comes.'
-            : 'The visitor left before anything could be sent, or a blocker kept it back.'}
+            ? 'It has just started. This page updates automatically.'
+            : 'The visitor left before anything was sent, or a blocker prevented it.'}
         </Empty>
       </div>
     )
   }
-  const startAt = Math.max(0, Number(t ?? 0) * 1_000) || 0
   return (
     <Replay
-      key={`${sessionId} ${tab.id}`}
+      key={`${sessionId} ${start}`}
       detail={detail}
-      tab={tab}
-      startAt={startAt}
-      onTab={(id) => void navigate({ search: { tab: id }, resetScroll: false })}
+      tabId={asked}
+      startAt={momentOf(t)}
+      onRestart={() => setStart((before) => before + 1)}
+      onTab={(tab) =>
+        void navigate({
+          search: ({ tab: _, ...before }) => ({ ...before, ...(tab && { tab }) }),
+          replace: true,
+          resetScroll: false,
+        })
+      }
     />
   )
 }

@@ -1,13 +1,13 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
-import { Days, Labelled } from '../deletions/filters.tsx'
+import { Days, Labelled, TextFilter } from '../deletions/filters.tsx'
 import { Button, LinkButton } from '../design/button.tsx'
 import { Select } from '../design/field.tsx'
-import { counted } from '../design/number.ts'
+import { List } from '../design/list.tsx'
 import { PageHead } from '../design/page.tsx'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
-import { ListEnd } from '../design/table.tsx'
+import { Empty } from '../design/states.tsx'
+import { LimitLine } from '../home/limit-line.tsx'
 import { type SessionsSearch, sessionsList } from './query.ts'
 import { SessionTable } from './table.tsx'
 
@@ -17,43 +17,23 @@ export function Sessions() {
   const navigate = useNavigate({ from: '/projects/$projectId/sessions' })
   const { pages: _, ...filters } = search
   const list = useLiveList(sessionsList(projectId, search), (page) => page.sessions)
-  const rows = list.rows ?? []
-  const loadMore = async () => {
-    await list.fetchNextPage()
-    await navigate({
-      search: { ...search, pages: list.pageCount + 1 },
-      replace: true,
-      resetScroll: false,
-    })
-  }
   return (
     <div className="mx-auto w-full max-w-[84rem] px-4 py-6 sm:px-8">
       <PageHead title="Sessions" />
+      <LimitLine />
       <SessionFilters search={search} />
       <div className="card overflow-clip">
-        {list.isPending ? (
-          <Skeletons rows={10} className="h-7" />
-        ) : list.isError && !list.data ? (
-          <ErrorPanel
-            error={list.error}
-            title="The sessions could not be loaded"
-            retry={() => list.refetch()}
-          />
-        ) : rows.length === 0 ? (
-          <NoSessions isFiltered={Object.keys(filters).length > 0} />
-        ) : (
-          <>
-            <SessionTable sessions={rows} />
-            <ListEnd
-              hasMore={list.hasNextPage}
-              isLoading={list.isFetchingNextPage}
-              onMore={() => void loadMore()}
-            >
-              {list.hasNextPage ? 'The newest ' : ''}
-              {counted(rows.length, 'session')}
-            </ListEnd>
-          </>
-        )}
+        <List
+          list={list}
+          names={['session', 'sessions']}
+          empty={<NoSessions isFiltered={Object.keys(filters).length > 0} />}
+          first={search.sort && 'First '}
+          remember={(pages) =>
+            navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
+          }
+        >
+          {(rows) => <SessionTable sessions={rows} />}
+        </List>
       </div>
     </div>
   )
@@ -65,7 +45,7 @@ function NoSessions({ isFiltered }: { isFiltered: boolean }) {
     return (
       <Empty
         icon="search"
-        title="No session matches"
+        title="No sessions match"
         actions={
           <LinkButton to="/projects/$projectId/sessions" params={{ projectId }}>
             Show all sessions
@@ -77,18 +57,63 @@ function NoSessions({ isFiltered }: { isFiltered: boolean }) {
   return (
     <Empty
       icon="sessions"
-      title="Nothing recorded yet"
+      title="No sessions yet"
       actions={
         <LinkButton to="/projects/$projectId/install" params={{ projectId }} look="primary">
           Install the recorder
         </LinkButton>
       }
     >
-      A session is what one visitor did, from arriving to leaving. It appears seconds after it
-      began.
+      A session is one visit, from arriving to leaving. It appears seconds after it starts.
     </Empty>
   )
 }
+
+const choices = {
+  who: {
+    label: 'Who',
+    options: {
+      '': 'Everyone',
+      identified: 'Identified',
+      anonymous: 'Anonymous',
+      before: 'Before sign-in',
+      after: 'After sign-in',
+    },
+  },
+  length: {
+    label: 'Length',
+    options: {
+      '': 'Any',
+      10: '10 seconds or more',
+      60: '1 minute or more',
+      300: '5 minutes or more',
+    },
+  },
+  with: {
+    label: 'With',
+    options: {
+      '': 'Anything',
+      errors: 'Errors',
+      failed_requests: 'Failed requests',
+      rage_clicks: 'Rage clicks',
+      dead_clicks: 'Dead clicks',
+    },
+  },
+  family: {
+    label: 'Browser',
+    options: { '': 'Any', chrome: 'Chrome', edge: 'Edge', firefox: 'Firefox', safari: 'Safari' },
+  },
+  device: { label: 'Device', options: { '': 'Any', desktop: 'Desktop', mobile: 'Mobile' } },
+  sort: {
+    label: 'Sort by',
+    options: {
+      '': 'Newest',
+      longest: 'Longest',
+      most_pages: 'Most pages',
+      most_errors: 'Most errors',
+    },
+  },
+} satisfies { [K in keyof SessionsSearch]?: { label: string; options: Record<string, string> } }
 
 function SessionFilters({ search }: { search: SessionsSearch }) {
   const navigate = useNavigate({ from: '/projects/$projectId/sessions' })
@@ -97,35 +122,42 @@ function SessionFilters({ search }: { search: SessionsSearch }) {
     const next = Object.entries({ ...filters, ...part }).filter(([, value]) => value)
     void navigate({ search: Object.fromEntries(next) as SessionsSearch, resetScroll: false })
   }
+  const text = (name: 'page' | 'property', label: string, placeholder: string) => (
+    <Labelled label={label}>
+      {(id) => (
+        <TextFilter
+          id={id}
+          initial={search[name] ?? ''}
+          onChange={(value) => set({ [name]: value })}
+          className="w-40"
+          placeholder={placeholder}
+        />
+      )}
+    </Labelled>
+  )
   return (
     <div className="mb-3 flex flex-wrap items-end gap-x-3 gap-y-2.5 max-sm:grid max-sm:grid-cols-2">
-      <Labelled label="Who">
-        {(id) => (
-          <Select
-            id={id}
-            value={search.who ?? ''}
-            onChange={(event) => set({ who: event.target.value })}
-          >
-            <option value="">Everybody</option>
-            <option value="identified">Identified</option>
-            <option value="anonymous">Anonymous</option>
-          </Select>
-        )}
-      </Labelled>
-      <Labelled label="Length">
-        {(id) => (
-          <Select
-            id={id}
-            value={search.length ?? ''}
-            onChange={(event) => set({ length: event.target.value })}
-          >
-            <option value="">Any</option>
-            <option value="10">10 seconds or more</option>
-            <option value="60">1 minute or more</option>
-            <option value="300">5 minutes or more</option>
-          </Select>
-        )}
-      </Labelled>
+      {text('page', 'First page', '/checkout')}
+      {text('property', 'Person property', 'plan=pro')}
+      {Object.entries(choices).map(([name, { label, options }]) => (
+        <Labelled key={name} label={label}>
+          {(id) => (
+            <Select
+              id={id}
+              value={search[name as keyof typeof choices] ?? ''}
+              onChange={(event) => set({ [name]: event.target.value })}
+            >
+              {Object.entries(options)
+                .sort(([one], [other]) => Number(other === '') - Number(one === ''))
+                .map(([value, words]) => (
+                  <option key={value} value={value}>
+                    {words}
+                  </option>
+                ))}
+            </Select>
+          )}
+        </Labelled>
+      ))}
       <Days from={search.from} to={search.to} onChange={set} />
       {search.browser && (
         <span className="flex h-9 items-center text-sm text-muted">

@@ -4,7 +4,7 @@ import { memo } from 'react'
 import { useProjectId } from '../api/projects.ts'
 import { Chip, Tag } from '../design/chip.tsx'
 import { nameOf } from '../design/name.tsx'
-import { count } from '../design/number.ts'
+import { count, counted } from '../design/number.ts'
 import { Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { durationText, Time } from '../design/time.tsx'
 import { browserText } from './user-agent.ts'
@@ -24,6 +24,7 @@ export function SessionTable({
           <Head>Started</Head>
           {!isOfPerson && <Head from="sm">Person</Head>}
           <Head from="md">Page</Head>
+          <Head from="md">Issues</Head>
           <Head isNumber>Length</Head>
           <Head isNumber from="sm">
             Pages
@@ -58,14 +59,14 @@ const SessionRow = memo(function SessionRow({
             params={{ projectId, sessionId: session.id }}
             className="rounded-sm font-medium -outline-offset-1 group-hover:text-accent"
           >
-            <Time at={session.startedAt} />
+            <Time at={session.startedAt} as="seconds" />
           </Link>
           {session.isLive && (
             <Chip tone="ok" isMoving>
               Live
             </Chip>
           )}
-          {isOfPerson && session.isBeforeIdentification && <Tag>before identification</Tag>}
+          {isOfPerson && session.isBeforeIdentification && <Tag>before sign-in</Tag>}
         </span>
         {!isOfPerson && (
           <span className="block max-w-44 cut text-sm text-muted sm:hidden">
@@ -81,7 +82,7 @@ const SessionRow = memo(function SessionRow({
             </span>
             {session.isBeforeIdentification && (
               <span className="max-xl:hidden">
-                <Tag>before identification</Tag>
+                <Tag>before sign-in</Tag>
               </span>
             )}
           </span>
@@ -89,6 +90,9 @@ const SessionRow = memo(function SessionRow({
       )}
       <Cell from="md" className="w-[26%] max-w-0 cut text-muted">
         {session.url ? pageText(session.url) : <None />}
+      </Cell>
+      <Cell from="md" className="text-sm whitespace-nowrap text-danger">
+        {troublesText(session) || <None />}
       </Cell>
       <Cell isNumber>{durationText(session.seconds)}</Cell>
       <Cell isNumber from="sm">
@@ -114,6 +118,16 @@ function Whose({ session }: { session: SessionSummary }) {
       <bdi>{nameOf(person)}</bdi>
     </Link>
   )
+}
+
+function troublesText({ errors, failedRequests, rageClicks }: SessionSummary): string {
+  return [
+    errors > 0 && counted(errors, 'error'),
+    failedRequests > 0 && counted(failedRequests, 'failed request'),
+    rageClicks > 0 && counted(rageClicks, 'rage click'),
+  ]
+    .filter(Boolean)
+    .join(', ')
 }
 
 /** An address without its scheme, which says nothing. */

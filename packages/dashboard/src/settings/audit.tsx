@@ -1,12 +1,12 @@
-import {
-  type AuditAction,
-  type AuditEntry,
-  auditActions,
-} from '@lethe/contract/dashboard-system.ts'
+import { listMembers } from '@lethe/contract/dashboard-members.ts'
+import { type AuditEntry, auditActions } from '@lethe/contract/dashboard-system.ts'
+import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
-import { Labelled } from '../deletions/filters.tsx'
+import { reading } from '../api/queries.ts'
+import { Days, Labelled } from '../deletions/filters.tsx'
 import { Button } from '../design/button.tsx'
 import { Select } from '../design/field.tsx'
 import { counted } from '../design/number.ts'
@@ -14,16 +14,17 @@ import { Panel, useTitle } from '../design/page.tsx'
 import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
 import { Cell, Head, ListEnd, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
-import { auditList } from './audit-query.ts'
+import { ExportLink } from '../shell/export-link.tsx'
+import { type AuditSearch, auditExport, auditList } from './audit-query.ts'
 import { actionTexts } from './audit-words.ts'
 
-/** Who did what in this installation. */
+/** Who did what to whom in this installation, and from where. */
 export function Audit() {
   useTitle('Audit log')
+  const projectId = useProjectId()
   const search = useSearch({ from: '/signed-in/projects/$projectId/settings/audit' })
   const navigate = useNavigate({ from: '/projects/$projectId/settings/audit' })
-  const { action } = search
-  const list = useLiveList(auditList(search), (page) => page.entries)
+  const list = useLiveList(auditList(projectId, search), (page) => page.entries)
   const rows = list.rows ?? []
   const loadMore = async () => {
     await list.fetchNextPage()
@@ -36,36 +37,10 @@ export function Audit() {
   return (
     <Panel
       title="Audit log"
-      description="Everything members do, in every project of this installation. Values of persons’ properties are not in it."
+      description="Everything members do, in all projects of this installation. Property values are not logged."
+      actions={<ExportLink href={auditExport(projectId, search)}>CSV</ExportLink>}
     >
-      <div className="flex flex-wrap items-end gap-3 border-t border-line px-4 py-3">
-        <Labelled label="Action">
-          {(id) => (
-            <Select
-              id={id}
-              value={action ?? ''}
-              onChange={(event) =>
-                void navigate({
-                  search: event.target.value ? { action: event.target.value as AuditAction } : {},
-                  resetScroll: false,
-                })
-              }
-            >
-              <option value="">All</option>
-              {auditActions.map((one) => (
-                <option key={one} value={one}>
-                  {actionTexts[one]}
-                </option>
-              ))}
-            </Select>
-          )}
-        </Labelled>
-        {action && (
-          <Button look="quiet" onClick={() => void navigate({ search: {} })}>
-            Clear
-          </Button>
-        )}
-      </div>
+      <Filters search={search} />
       <div className="border-t border-line">
         {list.isPending ? (
           <Skeletons rows={8} className="h-7" />
@@ -76,7 +51,7 @@ export function Audit() {
             retry={() => list.refetch()}
           />
         ) : rows.length === 0 ? (
-          <Empty icon="list" title="Nothing of this kind happened" />
+          <Empty icon="list" title="No entries match" />
         ) : (
           <>
             <AuditTable entries={rows} />
@@ -85,13 +60,80 @@ export function Audit() {
               isLoading={list.isFetchingNextPage}
               onMore={() => void loadMore()}
             >
-              {list.hasNextPage ? 'The newest ' : ''}
+              {list.hasNextPage ? 'Latest ' : ''}
               {counted(rows.length, 'entry', 'entries')}
             </ListEnd>
           </>
         )}
       </div>
     </Panel>
+  )
+}
+
+function Filters({ search }: { search: AuditSearch }) {
+  const navigate = useNavigate({ from: '/projects/$projectId/settings/audit' })
+  const { data } = useQuery(reading(listMembers, {}))
+  const { pages: _, ...filters } = search
+  const set = (part: { [K in keyof AuditSearch]?: string }) => {
+    const next = Object.entries({ ...filters, ...part }).filter(([, value]) => value)
+    void navigate({ search: Object.fromEntries(next) as AuditSearch, resetScroll: false })
+  }
+  const isFormer = search.member && !data?.members.some(({ id }) => id === search.member)
+  return (
+    <div className="flex flex-wrap items-end gap-3 border-t border-line px-4 py-3 max-sm:grid max-sm:grid-cols-2">
+      <Choice label="Action" value={search.action} onChange={(action) => set({ action })}>
+        {auditActions.map((one) => (
+          <option key={one} value={one}>
+            {actionTexts[one]}
+          </option>
+        ))}
+      </Choice>
+      <Choice label="Member" value={search.member} onChange={(member) => set({ member })}>
+        {data?.members.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+        {isFormer && <option value={search.member}>{formerName(search.member ?? '')}</option>}
+      </Choice>
+      <Days from={search.from} to={search.to} onChange={set} />
+      {search.person && (
+        <p className="pb-1.5 text-sm text-muted">About person {search.person} in this project</p>
+      )}
+      {Object.keys(filters).length > 0 && (
+        <Button look="quiet" onClick={() => void navigate({ search: {} })}>
+          Clear
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function Choice({
+  label,
+  value,
+  onChange,
+  children,
+}: {
+  label: string
+  value: string | undefined
+  onChange: (value: string) => void
+  children: ReactNode
+}) {
+  return (
+    <Labelled label={label}>
+      {(id) => (
+        <Select
+          id={id}
+          className="max-w-56"
+          value={value ?? ''}
+          onChange={(event) => onChange(event.target.value)}
+        >
+          <option value="">All</option>
+          {children}
+        </Select>
+      )}
+    </Labelled>
   )
 }
 
@@ -103,6 +145,8 @@ function AuditTable({ entries }: { entries: AuditEntry[] }) {
           <Head from="sm">When</Head>
           <Head from="sm">Who</Head>
           <Head>What</Head>
+          <Head from="md">To whom</Head>
+          <Head from="lg">From</Head>
           <Head from="md">Details</Head>
         </tr>
       </thead>
@@ -112,8 +156,8 @@ function AuditTable({ entries }: { entries: AuditEntry[] }) {
             <Cell from="sm" className="text-muted">
               <Time at={entry.at} />
             </Cell>
-            <Cell from="sm" className="max-w-0 w-[22%] truncate">
-              {whoOf(entry) ?? <None />}
+            <Cell from="sm" className="max-w-0 w-[18%] truncate">
+              <Who entry={entry} />
             </Cell>
             <Cell>
               <What entry={entry} />
@@ -122,7 +166,13 @@ function AuditTable({ entries }: { entries: AuditEntry[] }) {
                 <Time at={entry.at} />
               </span>
             </Cell>
-            <Cell from="md" className="max-w-0 w-[34%] truncate text-sm text-muted">
+            <Cell from="md">
+              <Whom entry={entry} />
+            </Cell>
+            <Cell from="lg" className="font-mono text-xs text-muted">
+              {entry.addressRange ?? <None />}
+            </Cell>
+            <Cell from="md" className="max-w-0 w-[26%] truncate text-sm text-muted">
               {detailsText(entry) || <None />}
             </Cell>
           </Row>
@@ -132,8 +182,45 @@ function AuditTable({ entries }: { entries: AuditEntry[] }) {
   )
 }
 
-function whoOf({ member }: AuditEntry): string | undefined {
-  return member ? (member.name ?? 'a former member') : undefined
+function whoOf({ member, key }: AuditEntry): string | undefined {
+  if (member) return member.name ?? formerName(member.id)
+  return key ? `Key ${key.name ?? key.id}` : undefined
+}
+
+/** A former member is shown by id alone. */
+function formerName(id: string): string {
+  return `Former member ${id.slice(0, 8)}`
+}
+
+/** Who did it, as a way to everything else they did. */
+function Who({ entry }: { entry: AuditEntry }) {
+  const projectId = useProjectId()
+  const text = whoOf(entry)
+  if (text === undefined) return <None />
+  if (!entry.member) return text
+  return (
+    <Link
+      to="/projects/$projectId/settings/audit"
+      params={{ projectId }}
+      search={{ member: entry.member.id }}
+      className="link"
+    >
+      {text}
+    </Link>
+  )
+}
+
+function Whom({ entry: { personId, projectId } }: { entry: AuditEntry }) {
+  if (personId === null || projectId === null) return <None />
+  return (
+    <Link
+      to="/projects/$projectId/persons/$personId"
+      params={{ projectId, personId }}
+      className="link font-mono text-xs"
+    >
+      {personId}
+    </Link>
+  )
 }
 
 function What({ entry }: { entry: AuditEntry }) {
@@ -141,11 +228,11 @@ function What({ entry }: { entry: AuditEntry }) {
   const text = actionTexts[entry.action] ?? entry.action
   const { subject } = entry
   const projectId = entry.projectId ?? here
-  if (subject?.kind === 'person' && subject.id) {
+  if (subject?.kind === 'session' && subject.id) {
     return (
       <Link
-        to="/projects/$projectId/persons/$personId"
-        params={{ projectId, personId: subject.id }}
+        to="/projects/$projectId/sessions/$sessionId"
+        params={{ projectId, sessionId: subject.id }}
         className="link"
       >
         {text}

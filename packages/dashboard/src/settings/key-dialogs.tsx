@@ -8,11 +8,10 @@ import {
 import { type ReactNode, useState } from 'react'
 import { useAction } from '../api/action.ts'
 import { useProjectId } from '../api/projects.ts'
-import { Button } from '../design/button.tsx'
 import { SecretOnce } from '../design/copy.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { Field, RadioCard, SelectField, TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
 
 export function CreateKey({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
@@ -30,22 +29,21 @@ function CreateForm({ onClose }: { onClose: () => void }) {
   const making = useAction(createKey)
   if (making.data) return <NewKey text={making.data.text} onClose={onClose} />
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        making.mutate({ params: { projectId }, body: { kind, name } })
-      }}
-      className="grid gap-4"
+    <DialogForm
+      action="Create key"
+      doing={making}
+      onSubmit={() => making.mutate({ params: { projectId }, body: { kind, name } })}
+      onClose={onClose}
     >
       <fieldset className="grid gap-2.5">
-        <legend className="sr-only">Kind of key</legend>
+        <legend className="sr-only">Key type</legend>
         <RadioCard
           name="kind"
           title="Secret"
           checked={kind === 'secret'}
           onChange={() => setKind('secret')}
         >
-          For your backend: reads, changes and deletes persons. Never in a page.
+          For your backend: reads, changes and deletes people. Never use it in a page.
         </RadioCard>
         <RadioCard
           name="kind"
@@ -58,21 +56,14 @@ function CreateForm({ onClose }: { onClose: () => void }) {
       </fieldset>
       <TextField
         label="Name"
-        hint="Where it is used, so that you know later what ends with it."
+        hint="Where the key is used, so that you know what stops working when you revoke it."
         value={name}
         onChange={(event) => setName(event.target.value)}
         required
         maxLength={200}
         autoComplete="off"
       />
-      <ErrorLine error={making.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={making.isPending}>
-          Make the key
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
@@ -87,21 +78,16 @@ function NewKey({
 }) {
   const isPublic = text.startsWith('pk_')
   return (
-    <div className="grid gap-3">
-      <p>{isPublic ? 'This is the new public key.' : 'This is the new secret key.'}</p>
-      <SecretOnce text={text} label="Copy the key" />
+    <DialogDone onClose={onClose}>
+      <p>{isPublic ? 'This is your new public key.' : 'This is your new secret key.'}</p>
+      <SecretOnce text={text} label="Copy key" />
       {children}
-      <DialogActions>
-        <Button look="primary" onClick={onClose}>
-          I have it
-        </Button>
-      </DialogActions>
-    </div>
+    </DialogDone>
   )
 }
 
 const overlaps = [
-  { seconds: 0, text: 'Not at all: the old key ends now' },
+  { seconds: 0, text: 'None: the old key stops working now' },
   { seconds: 3_600, text: '1 hour' },
   { seconds: 86_400, text: '1 day' },
   { seconds: 604_800, text: '7 days' },
@@ -119,7 +105,7 @@ export function RotateKey({ of: key, onClose }: OfKey) {
       isOpen={key !== null}
       onClose={onClose}
       title={`Rotate ${key?.name}`}
-      description="A new key of the same kind and name is made. Both work until the overlap is over, so that nothing fails while you exchange them."
+      description="Creates a new key of the same type and name. Both keys work until the overlap ends, so that nothing fails while you replace them."
     >
       {key && <RotateForm of={key} onClose={onClose} />}
     </Dialog>
@@ -136,21 +122,22 @@ function RotateForm({ of: key, onClose }: { of: DashboardKey; onClose: () => voi
         <p className="text-sm text-muted">
           {seconds === 0
             ? 'The old key no longer works.'
-            : `The old key ends in ${overlaps.find((one) => one.seconds === seconds)?.text}.`}
+            : `The old key stops working in ${overlaps.find((one) => one.seconds === seconds)?.text}.`}
         </p>
       </NewKey>
     )
   }
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
+    <DialogForm
+      action="Rotate key"
+      doing={rotating}
+      onSubmit={() =>
         rotating.mutate({
           params: { projectId, keyId: key.id },
           body: { overlapSeconds: seconds },
         })
-      }}
-      className="grid gap-4"
+      }
+      onClose={onClose}
     >
       <SelectField
         label="Overlap"
@@ -163,21 +150,14 @@ function RotateForm({ of: key, onClose }: { of: DashboardKey; onClose: () => voi
           </option>
         ))}
       </SelectField>
-      <ErrorLine error={rotating.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={rotating.isPending}>
-          Rotate the key
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
 export function RevokeKey({ of: key, onClose }: OfKey) {
   const projectId = useProjectId()
   const revoking = useAction(revokeKey, () => {
-    say('The key is revoked', 'It stops working within 5 seconds.')
+    say('Key revoked', 'It stops working within 5 seconds.')
     onClose()
   })
   return (
@@ -185,19 +165,15 @@ export function RevokeKey({ of: key, onClose }: OfKey) {
       isOpen={key !== null}
       onClose={onClose}
       title={`Revoke ${key?.name}?`}
-      description="It stops working within 5 seconds, for good. Whatever uses it is refused from then on."
+      description="It stops working within 5 seconds and can’t be restored. Requests that use it will be rejected."
     >
-      <ErrorLine error={revoking.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          look="danger"
-          isBusy={revoking.isPending}
-          onClick={() => key && revoking.mutate({ params: { projectId, keyId: key.id }, body: {} })}
-        >
-          Revoke the key
-        </Button>
-      </DialogActions>
+      <DialogForm
+        action="Revoke key"
+        look="danger"
+        doing={revoking}
+        onSubmit={() => key && revoking.mutate({ params: { projectId, keyId: key.id }, body: {} })}
+        onClose={onClose}
+      />
     </Dialog>
   )
 }
@@ -208,7 +184,7 @@ export function OriginsDialog({ of: key, onClose }: OfKey) {
       isOpen={key !== null}
       onClose={onClose}
       title="Name and origins"
-      description="Where the pages are that may record with this key. It keeps others from filling your project by accident; it is no protection against those who want to."
+      description="Pages on these origins can record with this key. This prevents accidental use elsewhere; it does not stop a determined attacker."
     >
       {key && <OriginsForm of={key} onClose={onClose} />}
     </Dialog>
@@ -220,20 +196,21 @@ function OriginsForm({ of: key, onClose }: { of: DashboardKey; onClose: () => vo
   const [name, setName] = useState(key.name)
   const [text, setText] = useState((key.allowedOrigins ?? []).join('\n'))
   const saving = useAction(updateKey, () => {
-    say('The key was saved')
+    say('Key saved')
     onClose()
   })
   const origins = text.split(/\s+/).filter(Boolean)
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
+    <DialogForm
+      action="Save"
+      doing={saving}
+      onSubmit={() =>
         saving.mutate({
           params: { projectId, keyId: key.id },
           body: { name, allowedOrigins: origins.length > 0 ? origins : null },
         })
-      }}
-      className="grid gap-4"
+      }
+      onClose={onClose}
     >
       <TextField
         label="Name"
@@ -243,7 +220,10 @@ function OriginsForm({ of: key, onClose }: { of: DashboardKey; onClose: () => vo
         maxLength={200}
         autoComplete="off"
       />
-      <Field label="Origins" hint="One a line, as in https://app.example.com. None: any origin.">
+      <Field
+        label="Origins"
+        hint="One per line, for example https://app.example.com. Leave empty to allow any origin."
+      >
         {(parts) => (
           <textarea
             {...parts}
@@ -255,13 +235,6 @@ function OriginsForm({ of: key, onClose }: { of: DashboardKey; onClose: () => vo
           />
         )}
       </Field>
-      <ErrorLine error={saving.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={saving.isPending}>
-          Save
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }

@@ -30,7 +30,7 @@ export function Keys() {
     <>
       <Panel
         title="Keys"
-        description="Secret keys are for your backend and can do everything of this project. Public keys stand in your pages and can only record."
+        description="Secret keys are for your backend and have full access to this project. Public keys go in your pages and can only record."
         actions={
           <Button
             icon="plus"
@@ -48,7 +48,7 @@ export function Keys() {
             onAsk={mayWrite ? (what, key) => setAsking({ what, key }) : undefined}
           />
         ) : error ? (
-          <ErrorPanel error={error} title="The keys could not be loaded" retry={() => refetch()} />
+          <ErrorPanel error={error} title="Keys could not be loaded" retry={() => refetch()} />
         ) : (
           <Skeletons rows={3} className="h-7" />
         )}
@@ -101,7 +101,7 @@ function KeyTable({
                   <code className="font-mono text-sm whitespace-nowrap">
                     {key.kind === 'secret' ? 'sk_' : 'pk_'}…{key.last4}
                   </code>
-                  {key.publicText && <CopyButton text={key.publicText} label="Copy the key" />}
+                  {key.publicText && <CopyButton text={key.publicText} label="Copy key" />}
                 </span>
               </Cell>
               <Cell from="md">
@@ -151,11 +151,11 @@ function KeyMenu({
 }
 
 function KeyState({ of: key }: { of: DashboardKey }) {
-  if (key.state === 'working') return <Chip tone="quiet">Works</Chip>
-  if (key.state === 'ended') return <Chip>{key.revokedAt ? 'Revoked' : 'Ended'}</Chip>
+  if (key.state === 'working') return <Chip tone="quiet">Active</Chip>
+  if (key.state === 'ended') return <Chip>{key.revokedAt ? 'Revoked' : 'Expired'}</Chip>
   return (
     <>
-      <Chip tone="warn">Ending</Chip>
+      <Chip tone="warn">Expiring</Chip>
       {key.expiresAt && (
         <span className="mt-0.5 block text-xs whitespace-nowrap text-muted">
           <Time at={key.expiresAt} />

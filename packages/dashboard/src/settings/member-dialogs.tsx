@@ -9,19 +9,22 @@ import {
 import { useState } from 'react'
 import { useAction } from '../api/action.ts'
 import { useMe } from '../api/me.ts'
-import { Button } from '../design/button.tsx'
 import { SecretOnce } from '../design/copy.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { CheckboxField, RadioCard, TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { say } from '../design/toast.tsx'
 
 const roles: { role: Role; title: string; text: string }[] = [
-  { role: 'viewer', title: 'Viewer', text: 'Looks at persons, recordings and deletions.' },
-  { role: 'member', title: 'Member', text: 'Edits persons too.' },
-  { role: 'admin', title: 'Admin', text: 'Projects, keys, webhooks, members, audit log.' },
-  { role: 'owner', title: 'Owner', text: 'Everything, other owners included.' },
+  { role: 'viewer', title: 'Viewer', text: 'Can view people, recordings and deletions.' },
+  { role: 'member', title: 'Member', text: 'Can also edit people and add notes to recordings.' },
+  {
+    role: 'admin',
+    title: 'Admin',
+    text: 'Can also share recordings, manage projects, keys, webhooks and members, and read the audit log.',
+  },
+  { role: 'owner', title: 'Owner', text: 'Can do everything, including managing other owners.' },
 ]
 
 function RoleChoice({ role, onChange }: { role: Role; onChange: (role: Role) => void }) {
@@ -55,16 +58,19 @@ function MayDelete({
   value: boolean
   onChange: (value: boolean) => void
 }) {
+  const mayGive = useMe().member?.mayDeletePersons ?? false
   return (
     <CheckboxField
-      label="May delete persons"
+      label="Can delete people"
       hint={
         role === 'owner'
-          ? 'Owners always may.'
-          : 'A permission of its own: erasing cannot be undone.'
+          ? 'Owners always can.'
+          : mayGive
+            ? 'A separate permission, because a deletion can’t be undone.'
+            : 'You can’t grant this permission because you don’t have it.'
       }
       checked={role === 'owner' || value}
-      disabled={role === 'owner'}
+      disabled={role === 'owner' || !mayGive}
       onChange={(event) => onChange(event.target.checked)}
     />
   )
@@ -72,7 +78,7 @@ function MayDelete({
 
 export function InviteMember({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
-    <Dialog isOpen={isOpen} onClose={onClose} title="Invite somebody">
+    <Dialog isOpen={isOpen} onClose={onClose} title="Invite member">
       <InviteForm onClose={onClose} />
     </Dialog>
   )
@@ -86,7 +92,7 @@ function InviteForm({ onClose }: { onClose: () => void }) {
   if (inviting.data) {
     return (
       <LinkOnce
-        text={`Give this link to ${inviting.data.invitation.email}. Lethe sends no e-mail.`}
+        text={`Give this link to ${inviting.data.invitation.email}. Lethe does not send email.`}
         link={inviting.data.link}
         expiresAt={inviting.data.invitation.expiresAt}
         onClose={onClose}
@@ -94,17 +100,18 @@ function InviteForm({ onClose }: { onClose: () => void }) {
     )
   }
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
+    <DialogForm
+      action="Create invitation"
+      doing={inviting}
+      onSubmit={() =>
         inviting.mutate({
           body: { email, role, mayDeletePersons: role === 'owner' || mayDeletePersons },
         })
-      }}
-      className="grid gap-4"
+      }
+      onClose={onClose}
     >
       <TextField
-        label="E-mail"
+        label="Email"
         type="email"
         required
         maxLength={254}
@@ -114,14 +121,7 @@ function InviteForm({ onClose }: { onClose: () => void }) {
       />
       <RoleChoice role={role} onChange={setRole} />
       <MayDelete role={role} value={mayDeletePersons} onChange={setMayDelete} />
-      <ErrorLine error={inviting.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={inviting.isPending}>
-          Make the invitation
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
@@ -137,18 +137,13 @@ function LinkOnce({
   onClose: () => void
 }) {
   return (
-    <div className="grid gap-3">
+    <DialogDone onClose={onClose}>
       <p className="text-pretty break-words">{text}</p>
       <SecretOnce text={link} label="Copy the link" />
       <p className="text-sm text-muted">
-        It works once, until <Time at={expiresAt} />.
+        It works once and expires <Time at={expiresAt} />.
       </p>
-      <DialogActions>
-        <Button look="primary" onClick={onClose}>
-          Done
-        </Button>
-      </DialogActions>
-    </div>
+    </DialogDone>
   )
 }
 
@@ -169,36 +164,30 @@ function EditForm({ of: member, onClose }: { of: Member; onClose: () => void }) 
   const [role, setRole] = useState(member.role)
   const [mayDeletePersons, setMayDelete] = useState(member.mayDeletePersons)
   const saving = useAction(updateMember, () => {
-    say('The member was saved')
+    say('Member saved')
     onClose()
   })
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
+    <DialogForm
+      action="Save"
+      doing={saving}
+      onSubmit={() =>
         saving.mutate({
           params: { memberId: member.id },
           body: { role, mayDeletePersons: role === 'owner' || mayDeletePersons },
         })
-      }}
-      className="grid gap-4"
+      }
+      onClose={onClose}
     >
       <RoleChoice role={role} onChange={setRole} />
       <MayDelete role={role} value={mayDeletePersons} onChange={setMayDelete} />
-      <ErrorLine error={saving.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={saving.isPending}>
-          Save
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
 export function RemoveMember({ of: member, onClose }: OfMember) {
   const removing = useAction(removeMember, () => {
-    say('The member was removed')
+    say('Member removed')
     onClose()
   })
   return (
@@ -206,26 +195,22 @@ export function RemoveMember({ of: member, onClose }: OfMember) {
       isOpen={member !== null}
       onClose={onClose}
       title={`Remove ${member?.name}?`}
-      description="They are signed out everywhere at once and cannot sign in any more. What they did stays in the audit log."
+      description="They are signed out everywhere immediately and can no longer sign in. Their actions stay in the audit log."
     >
-      <ErrorLine error={removing.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          look="danger"
-          isBusy={removing.isPending}
-          onClick={() => member && removing.mutate({ params: { memberId: member.id } })}
-        >
-          Remove the member
-        </Button>
-      </DialogActions>
+      <DialogForm
+        action="Remove member"
+        look="danger"
+        doing={removing}
+        onSubmit={() => member && removing.mutate({ params: { memberId: member.id } })}
+        onClose={onClose}
+      />
     </Dialog>
   )
 }
 
 export function ResetLink({ of: member, onClose }: OfMember) {
   return (
-    <Dialog isOpen={member !== null} onClose={onClose} title="Make a reset link">
+    <Dialog isOpen={member !== null} onClose={onClose} title="Create reset link">
       {member && <ResetForm of={member} onClose={onClose} />}
     </Dialog>
   )
@@ -236,7 +221,7 @@ function ResetForm({ of: member, onClose }: { of: Member; onClose: () => void })
   if (making.data) {
     return (
       <LinkOnce
-        text={`Give this link to ${member.name}, by a way on which you know it is them.`}
+        text={`Give this link to ${member.name} in a way that confirms their identity.`}
         link={making.data.link}
         expiresAt={making.data.expiresAt}
         onClose={onClose}
@@ -244,22 +229,16 @@ function ResetForm({ of: member, onClose }: { of: Member; onClose: () => void })
     )
   }
   return (
-    <div className="grid gap-3">
+    <DialogForm
+      action="Create link"
+      doing={making}
+      onSubmit={() => making.mutate({ params: { memberId: member.id }, body: {} })}
+      onClose={onClose}
+    >
       <p className="text-pretty">
-        With the link {member.name} sets a new password. A second factor is taken off and every
-        sign-in of theirs ends.
+        With this link, {member.name} can set a new password. It turns off two-factor authentication
+        and signs them out everywhere.
       </p>
-      <ErrorLine error={making.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          look="primary"
-          isBusy={making.isPending}
-          onClick={() => making.mutate({ params: { memberId: member.id }, body: {} })}
-        >
-          Make the link
-        </Button>
-      </DialogActions>
-    </div>
+    </DialogForm>
   )
 }

@@ -36,7 +36,7 @@ export function Members() {
     <>
       <Panel
         title="Members"
-        description="Who may sign in to this installation. Deleting persons is a permission of its own, whatever the role."
+        description="Everyone who can sign in to this installation. Deleting people is a separate permission for every role."
         actions={
           <Button
             icon="plus"
@@ -44,7 +44,7 @@ export function Members() {
             disabledReason={mayWrite ? undefined : needsPermission['members.write']}
             onClick={() => setInviting(true)}
           >
-            Invite somebody
+            Invite member
           </Button>
         }
       >
@@ -54,11 +54,7 @@ export function Members() {
             onAsk={mayWrite ? (what, member) => setAsking({ what, member }) : undefined}
           />
         ) : error ? (
-          <ErrorPanel
-            error={error}
-            title="The members could not be loaded"
-            retry={() => refetch()}
-          />
+          <ErrorPanel error={error} title="Members could not be loaded" retry={() => refetch()} />
         ) : (
           <Skeletons rows={3} className="h-7" />
         )}
@@ -72,6 +68,12 @@ export function Members() {
       <ResetLink of={asking?.what === 'reset' ? asking.member : null} onClose={close} />
     </>
   )
+}
+
+/** As the server decides it: only owners change owners, and nobody gives what they do not have. */
+function mayManage(me: Member, other: Pick<Member, 'role' | 'mayDeletePersons'>): boolean {
+  if (me.role === 'owner') return true
+  return other.role !== 'owner' && (me.mayDeletePersons || !other.mayDeletePersons)
 }
 
 function MemberTable({
@@ -89,8 +91,8 @@ function MemberTable({
           <tr>
             <Head>Member</Head>
             <Head>Role</Head>
-            <Head from="md">Deletes persons</Head>
-            <Head from="md">Second factor</Head>
+            <Head from="md">Deletes people</Head>
+            <Head from="md">Two-factor</Head>
             <Head from="lg">Last sign-in</Head>
             {onAsk && (
               <Head>
@@ -121,18 +123,22 @@ function MemberTable({
               </Cell>
               {onAsk && (
                 <Cell className="w-0">
-                  <Menu trigger={<IconButton label={`Actions for ${member.name}`} icon="more" />}>
-                    <MenuItem icon="pencil" onClick={() => onAsk('edit', member)}>
-                      Role and permission…
-                    </MenuItem>
-                    <MenuItem icon="key" onClick={() => onAsk('reset', member)}>
-                      Make a reset link…
-                    </MenuItem>
-                    <MenuLine />
-                    <MenuItem icon="close" tone="danger" onClick={() => onAsk('remove', member)}>
-                      Remove…
-                    </MenuItem>
-                  </Menu>
+                  {me && mayManage(me, member) && (
+                    <Menu trigger={<IconButton label={`Actions for ${member.name}`} icon="more" />}>
+                      <MenuItem icon="pencil" onClick={() => onAsk('edit', member)}>
+                        Edit role and permissions…
+                      </MenuItem>
+                      {member.id !== me.id && (
+                        <MenuItem icon="key" onClick={() => onAsk('reset', member)}>
+                          Create reset link…
+                        </MenuItem>
+                      )}
+                      <MenuLine />
+                      <MenuItem icon="close" tone="danger" onClick={() => onAsk('remove', member)}>
+                        Remove…
+                      </MenuItem>
+                    </Menu>
+                  )}
                 </Cell>
               )}
             </Row>
@@ -144,9 +150,10 @@ function MemberTable({
 }
 
 function Invitations({ invitations, mayWrite }: { invitations: Invitation[]; mayWrite: boolean }) {
-  const withdrawing = useAction(withdrawInvitation, () => say('The invitation was withdrawn'))
+  const me = useMe().member
+  const withdrawing = useAction(withdrawInvitation, () => say('Invitation withdrawn'))
   return (
-    <Panel title="Invitations" description="Links that nobody has used yet.">
+    <Panel title="Invitations" description="Invitation links that have not been used yet.">
       <ul className="border-t border-line">
         {invitations.map((invitation) => (
           <li
@@ -157,11 +164,11 @@ function Invitations({ invitations, mayWrite }: { invitations: Invitation[]; may
               <span className="font-medium break-all">{invitation.email}</span>
               <span className="block text-sm text-muted">
                 {roleNames[invitation.role]}
-                {invitation.mayDeletePersons && ', may delete persons'} · ends{' '}
+                {invitation.mayDeletePersons && ', can delete people'} · expires{' '}
                 <Time at={invitation.expiresAt} />
               </span>
             </span>
-            {mayWrite && (
+            {mayWrite && me && mayManage(me, invitation) && (
               <Button
                 size="small"
                 look="quiet"
@@ -172,7 +179,9 @@ function Invitations({ invitations, mayWrite }: { invitations: Invitation[]; may
                 onClick={() =>
                   withdrawing.mutate(
                     { params: { invitationId: invitation.id } },
-                    { onError: (error) => sayFailed('The invitation still works', error) },
+                    {
+                      onError: (error) => sayFailed('The invitation could not be withdrawn', error),
+                    },
                   )
                 }
               >

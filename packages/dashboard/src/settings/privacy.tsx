@@ -1,24 +1,23 @@
 import {
   type DashboardProject,
   getProject,
-  makeIdentifySecret,
-  removeIdentifySecret,
   updateProject,
 } from '@lethe/contract/dashboard-projects.ts'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useAction } from '../api/action.ts'
 import { needsPermission, useMay } from '../api/me.ts'
-import { useProjectId } from '../api/projects.ts'
+import { useProjectId, useSummary } from '../api/projects.ts'
 import { reading } from '../api/queries.ts'
 import { Button } from '../design/button.tsx'
-import { Chip } from '../design/chip.tsx'
-import { SecretOnce } from '../design/copy.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
-import { RadioCard, TextField } from '../design/field.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogForm } from '../design/dialog-form.tsx'
+import { CheckboxField, RadioCard, TextField } from '../design/field.tsx'
+import { counted } from '../design/number.ts'
 import { Panel, useTitle } from '../design/page.tsx'
 import { ErrorLine, ErrorPanel, Skeletons } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
+import { IdentityProof } from './identity-proof.tsx'
 
 export function Privacy() {
   useTitle('Privacy')
@@ -27,11 +26,7 @@ export function Privacy() {
   if (error && !data) {
     return (
       <div className="card">
-        <ErrorPanel
-          error={error}
-          title="The settings could not be loaded"
-          retry={() => refetch()}
-        />
+        <ErrorPanel error={error} title="Settings could not be loaded" retry={() => refetch()} />
       </div>
     )
   }
@@ -39,7 +34,8 @@ export function Privacy() {
   return (
     <>
       <RecordingSettings key={data.project.id} project={data.project} />
-      <IdentifySecret project={data.project} />
+      <ErasureSettings project={data.project} />
+      <IdentityProof project={data.project} />
     </>
   )
 }
@@ -48,17 +44,17 @@ const maskings = [
   {
     value: 'strict',
     title: 'Strict',
-    text: 'Nothing readable: all text and all media are hidden. Layout, clicks and scrolling stay.',
+    text: 'Nothing is readable: all text and media are hidden. Layout, clicks and scrolling are recorded.',
   },
   {
     value: 'balanced',
     title: 'Balanced',
-    text: 'What is typed, labels of forms, e-mail addresses and card numbers are hidden; other text is shown.',
+    text: 'Input, form labels, email addresses and card numbers are hidden; other text is shown.',
   },
   {
     value: 'open',
     title: 'Open',
-    text: 'Only what is typed is hidden. For pages that show nobody’s data.',
+    text: 'Only input is hidden. For pages that show no personal data.',
   },
 ] as const
 
@@ -66,22 +62,26 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
   const mayWrite = useMay('projects.write')
   const [name, setName] = useState(project.name)
   const [masking, setMasking] = useState(project.masking)
+  const [recordsAssets, setRecordsAssets] = useState(project.recordsAssets)
   const [percent, setPercent] = useState(String(Number((project.sampleRate * 100).toFixed(2))))
   const [days, setDays] = useState(String(project.retentionDays))
   const [isAsking, setIsAsking] = useState(false)
   const saving = useAction(updateProject, () => {
     setIsAsking(false)
-    say('The settings were saved')
+    say('Settings saved')
   })
   const save = () =>
     saving.mutate({
       params: { projectId: project.id },
-      body: { name, masking, sampleRate: Number(percent) / 100, retentionDays: Number(days) },
+      body: {
+        ...{ name, masking, recordsAssets, retentionDays: Number(days) },
+        sampleRate: Number(percent) / 100,
+      },
     })
   return (
     <Panel
       title="Project and recording"
-      description="The project’s masking can only hide more than a page asks for, never less."
+      description="Project masking can hide more than the page requests, never less."
     >
       <form
         onSubmit={(event) => {
@@ -93,7 +93,7 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
         className="grid gap-5 border-t border-line px-4 py-5 *:max-w-xl"
       >
         <TextField
-          label="Name of the project"
+          label="Project name"
           value={name}
           onChange={(event) => setName(event.target.value)}
           required
@@ -102,31 +102,22 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
           autoComplete="off"
         />
         <MaskingField masking={masking} setMasking={setMasking} isOff={!mayWrite} />
-        <TextField
-          label="Recorded sessions, in percent"
-          hint="Which ones is left to chance; 100 records all of them."
-          type="number"
-          min={0}
-          max={100}
-          step="any"
-          required
-          value={percent}
-          onChange={(event) => setPercent(event.target.value)}
-          readOnly={!mayWrite}
-          className="max-w-32 tabular"
+        <CheckboxField
+          label="Record images and fonts"
+          hint="For pages that ask for it. Without them a replay shows gaps."
+          checked={recordsAssets}
+          disabled={!mayWrite}
+          onChange={({ target }) => setRecordsAssets(target.checked)}
         />
-        <TextField
-          label="Recordings are kept for, in days"
-          hint="Older ones are deleted by themselves. Persons and their properties stay."
-          type="number"
-          min={1}
-          max={3650}
-          step={1}
-          required
-          value={days}
-          onChange={(event) => setDays(event.target.value)}
-          readOnly={!mayWrite}
-          className="max-w-32 tabular"
+        <NumberField
+          label="Sample rate (%)"
+          hint="Sessions are chosen at random; 100 records all of them."
+          {...{ min: 0, max: 100, step: 'any', value: percent, setValue: setPercent, mayWrite }}
+        />
+        <NumberField
+          label="Retention (days)"
+          hint="Older recordings are deleted automatically. People and their properties are kept."
+          {...{ min: 1, max: 3650, step: 1, value: days, setValue: setDays, mayWrite }}
         />
         <ErrorLine error={saving.error} />
         <Button
@@ -139,20 +130,72 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
           Save
         </Button>
       </form>
-      <Dialog isOpen={isAsking} onClose={() => setIsAsking(false)} title="Delete older recordings?">
-        <p className="text-pretty">
-          Recordings older than {days} {days === '1' ? 'day' : 'days'} are deleted within the hour,
-          and cannot be brought back. Until now they were kept for {project.retentionDays}.
-        </p>
-        <ErrorLine error={saving.error} />
-        <DialogActions>
-          <Button onClick={() => setIsAsking(false)}>Cancel</Button>
-          <Button look="danger" isBusy={saving.isPending} onClick={save}>
-            Save and delete
-          </Button>
-        </DialogActions>
-      </Dialog>
+      <OlderDialog
+        isOpen={isAsking}
+        days={{ before: project.retentionDays, after: days }}
+        saving={saving}
+        onSave={save}
+        onClose={() => setIsAsking(false)}
+      />
     </Panel>
+  )
+}
+
+function NumberField({
+  setValue,
+  mayWrite,
+  ...field
+}: {
+  label: string
+  hint: string
+  min: number
+  max: number
+  step: number | 'any'
+  value: string
+  setValue: (value: string) => void
+  mayWrite: boolean
+}) {
+  return (
+    <TextField
+      {...field}
+      type="number"
+      required
+      onChange={(event) => setValue(event.target.value)}
+      readOnly={!mayWrite}
+      className="max-w-32 tabular"
+    />
+  )
+}
+
+/** Keeping recordings for less deletes some of them. */
+function OlderDialog({
+  isOpen,
+  days,
+  saving,
+  onSave,
+  onClose,
+}: {
+  isOpen: boolean
+  days: { before: number; after: string }
+  saving: { isPending: boolean; error: unknown }
+  onSave: () => void
+  onClose: () => void
+}) {
+  return (
+    <Dialog isOpen={isOpen} onClose={onClose} title="Delete older recordings?">
+      <DialogForm
+        action="Save and delete"
+        look="danger"
+        doing={saving}
+        onSubmit={onSave}
+        onClose={onClose}
+      >
+        <p className="text-pretty">
+          Recordings older than {days.after} {days.after === '1' ? 'day' : 'days'} will be
+          permanently deleted within the hour. The current retention is {days.before} days.
+        </p>
+      </DialogForm>
+    </Dialog>
   )
 }
 
@@ -185,112 +228,51 @@ function MaskingField({
   )
 }
 
-function IdentifySecret({ project }: { project: DashboardProject }) {
+/** Each takes effect when it is changed. */
+function ErasureSettings({ project }: { project: DashboardProject }) {
   const mayWrite = useMay('projects.write')
-  const [asking, setAsking] = useState<'make' | 'remove' | null>(null)
-  const reason = mayWrite ? undefined : needsPermission['projects.write']
+  const saving = useAction(updateProject, () => say('Settings saved'))
+  const params = { projectId: project.id }
   return (
-    <Panel
-      title="Identify secret"
-      description="With a secret, identify() needs a hash that only your backend can make, so nobody can pass for somebody else from a browser’s console."
-      actions={
-        project.hasIdentifySecret ? <Chip tone="ok">Asked for</Chip> : <Chip>Not asked for</Chip>
-      }
-    >
-      <div className="flex flex-wrap gap-2 border-t border-line px-4 py-4">
-        <Button icon="key" disabledReason={reason} onClick={() => setAsking('make')}>
-          {project.hasIdentifySecret ? 'Make a new secret…' : 'Make a secret…'}
-        </Button>
-        {project.hasIdentifySecret && (
-          <Button look="dangerQuiet" disabledReason={reason} onClick={() => setAsking('remove')}>
-            Remove it…
-          </Button>
-        )}
+    <Panel title="Erasure" description="What visitors can erase, and who can come back.">
+      <div className="grid gap-4 border-t border-line px-4 py-4">
+        <CheckboxField
+          label="Visitors can erase what their browser recorded"
+          hint="For pages that ask for it, such as on withdrawal of consent. People and their properties are kept."
+          checked={project.allowsWithdrawal}
+          disabled={!mayWrite || saving.isPending}
+          onChange={({ target }) =>
+            saving.mutate({ params, body: { allowsWithdrawal: target.checked } })
+          }
+        />
+        <CheckboxField
+          label="Deleted people stay deleted"
+          hint="identify() does not create them again until your backend does. Turning this off forgets who was deleted."
+          checked={project.suppressesErased}
+          disabled={!mayWrite || saving.isPending}
+          onChange={({ target }) =>
+            saving.mutate({ params, body: { suppressesErased: target.checked } })
+          }
+        />
+        {project.suppressesErased && <HeldBack />}
+        <ErrorLine error={saving.error} />
       </div>
-      <MakeSecret project={project} isOpen={asking === 'make'} onClose={() => setAsking(null)} />
-      <RemoveSecret
-        project={project}
-        isOpen={asking === 'remove'}
-        onClose={() => setAsking(null)}
-      />
     </Panel>
   )
 }
 
-interface SecretDialog {
-  project: DashboardProject
-  isOpen: boolean
-  onClose: () => void
-}
+/** How far it is counted. */
+const heldBackMaximum = 10_000
 
-function MakeSecret({ project, isOpen, onClose }: SecretDialog) {
+function HeldBack() {
+  const number = useSummary().data?.suppressedPeople ?? 0
+  if (number === 0) return null
+  const people = counted(number, 'deleted person', 'deleted people')
   return (
-    <Dialog isOpen={isOpen} onClose={onClose} title="Make an identify secret">
-      <MakeSecretForm project={project} onClose={onClose} />
-    </Dialog>
-  )
-}
-
-function MakeSecretForm({ project, onClose }: Omit<SecretDialog, 'isOpen'>) {
-  const making = useAction(makeIdentifySecret)
-  if (making.data) {
-    return (
-      <div className="grid gap-3">
-        <SecretOnce text={making.data.identifySecret} label="Copy the secret" />
-        <DialogActions>
-          <Button look="primary" onClick={onClose}>
-            I have it
-          </Button>
-        </DialogActions>
-      </div>
-    )
-  }
-  return (
-    <div className="grid gap-3">
-      <p className="text-pretty">
-        From then on every identify() without a right hash is ignored.{' '}
-        {project.hasIdentifySecret
-          ? 'Hashes made with the present secret no longer count.'
-          : 'Have your backend ready for it: until it sends hashes, visitors stay anonymous.'}
-      </p>
-      <ErrorLine error={making.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          look="primary"
-          isBusy={making.isPending}
-          onClick={() => making.mutate({ params: { projectId: project.id }, body: {} })}
-        >
-          Make the secret
-        </Button>
-      </DialogActions>
-    </div>
-  )
-}
-
-function RemoveSecret({ project, isOpen, onClose }: SecretDialog) {
-  const removing = useAction(removeIdentifySecret, () => {
-    say('The identify secret was removed')
-    onClose()
-  })
-  return (
-    <Dialog
-      isOpen={isOpen}
-      onClose={onClose}
-      title="Remove the identify secret?"
-      description="identify() is then taken from any page that has the public key, without a hash."
-    >
-      <ErrorLine error={removing.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          look="danger"
-          isBusy={removing.isPending}
-          onClick={() => removing.mutate({ params: { projectId: project.id } })}
-        >
-          Remove the secret
-        </Button>
-      </DialogActions>
-    </Dialog>
+    <p className="text-sm text-muted">
+      {number < heldBackMaximum ? people : `At least ${people}`} held back. To let someone return,
+      create them with <code>POST /v1/persons</code>, or call{' '}
+      <code className="break-all">DELETE /v1/suppressions?externalId=…</code>.
+    </p>
   )
 }

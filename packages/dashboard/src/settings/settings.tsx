@@ -1,7 +1,8 @@
-import { Outlet } from '@tanstack/react-router'
+import { Outlet, useLocation } from '@tanstack/react-router'
 import { useMay } from '../api/me.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkTab, LinkTabs } from '../design/page.tsx'
+import { Empty } from '../design/states.tsx'
 
 export function Settings() {
   const params = { projectId: useProjectId() }
@@ -11,6 +12,16 @@ export function Settings() {
   const mayWebhooks = useMay('webhooks.read')
   const mayKeys = useMay('keys.read')
   const base = '/projects/$projectId/settings'
+  const { pathname } = useLocation()
+  const [, part = ''] = pathname.split('/settings/')
+  const needed: Record<string, boolean> = {
+    keys: mayKeys,
+    members: mayMembers,
+    webhooks: mayWebhooks,
+    audit: mayAudit,
+    system: maySystem,
+  }
+  const isAllowed = needed[part.split('/')[0] ?? ''] ?? true
   return (
     <div className="mx-auto w-full max-w-[64rem] px-4 py-6 sm:px-8">
       <h1 className="pb-2">Settings</h1>
@@ -46,7 +57,18 @@ export function Settings() {
           )}
         </LinkTabs>
       </div>
-      <Outlet />
+      {isAllowed ? <Outlet /> : <Forbidden />}
+    </div>
+  )
+}
+
+/** A page whose address somebody knows who may not see it. */
+function Forbidden() {
+  return (
+    <div className="card">
+      <Empty icon="shield" title="Your role does not allow this page">
+        Ask an owner or admin if you need it.
+      </Empty>
     </div>
   )
 }

@@ -23,7 +23,11 @@ export function System() {
   if (!data) {
     return error ? (
       <div className="card">
-        <ErrorPanel error={error} title="The state could not be loaded" retry={() => refetch()} />
+        <ErrorPanel
+          error={error}
+          title="System state could not be loaded"
+          retry={() => refetch()}
+        />
       </div>
     ) : (
       <Skeletons rows={6} />
@@ -38,12 +42,12 @@ export function System() {
 }
 
 function HealthChip({ state }: { state: 'ok' | 'failed' | 'unknown' }) {
-  if (state === 'ok') return <Chip tone="ok">Works</Chip>
-  if (state === 'failed') return <Chip tone="danger">Fails</Chip>
+  if (state === 'ok') return <Chip tone="ok">Healthy</Chip>
+  if (state === 'failed') return <Chip tone="danger">Down</Chip>
   return <Chip>Unknown</Chip>
 }
 
-const stores = { folder: 'A folder of this machine', s3: 'An S3 bucket', unknown: 'Unknown' }
+const stores = { folder: 'Folder on this machine', s3: 'S3 bucket', unknown: 'Unknown' }
 
 function Parts({ state }: { state: SystemState }) {
   const { database, blobs, worker } = state
@@ -58,7 +62,7 @@ function Parts({ state }: { state: SystemState }) {
             PostgreSQL {database.version}
             {database.isEmbedded ? ', embedded' : ''} · {bytesText(database.bytes)}
           </Fact>
-          <Fact name="Blob store">
+          <Fact name="Storage">
             <span className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
               {stores[blobs.kind]} <HealthChip state={blobs.state} />
               {blobs.errorCode && <code className="font-mono text-sm">{blobs.errorCode}</code>}
@@ -80,9 +84,10 @@ function Parts({ state }: { state: SystemState }) {
             </span>
             {worker.state !== 'ok' && (
               <p className="mt-1 text-sm text-pretty text-muted">
-                Deletions wait until a worker runs. <code className="font-mono">lethe serve</code>{' '}
-                has one, unless it was started with <code className="font-mono">--no-worker</code>,
-                and <code className="font-mono">lethe worker</code> is one.
+                Deletions wait until a worker is running. Start one with{' '}
+                <code className="font-mono">lethe worker</code>, or run{' '}
+                <code className="font-mono">lethe serve</code> without{' '}
+                <code className="font-mono">--no-worker</code>.
               </p>
             )}
           </Fact>
@@ -96,7 +101,7 @@ function Work({ state }: { state: SystemState }) {
   const projectId = useProjectId()
   const { deletions, webhooks } = state
   return (
-    <Panel title="Work" description="Of all projects.">
+    <Panel title="Queue (all projects)">
       <div className="border-t border-line px-4 py-4">
         <Facts>
           <Fact name="Deletions waiting">
@@ -128,7 +133,7 @@ function Work({ state }: { state: SystemState }) {
             <span className="tabular">{count(webhooks.pending)}</span>
             {webhooks.oldestPendingAt && (
               <span className="text-muted">
-                , the oldest since <Time at={webhooks.oldestPendingAt} as="ago" />
+                , oldest <Time at={webhooks.oldestPendingAt} as="ago" />
               </span>
             )}
           </Fact>

@@ -11,20 +11,19 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAction } from '../api/action.ts'
 import { useProjectId } from '../api/projects.ts'
-import { Button } from '../design/button.tsx'
 import { SecretOnce } from '../design/copy.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { CheckboxField, TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
 
 const eventTexts: Record<WebhookEvent, { label: string; hint: string }> = {
   'person.deletion.completed': {
-    label: 'A deletion completed',
+    label: 'Deletion completed',
     hint: 'person.deletion.completed',
   },
   'person.deletion.failed': {
-    label: 'A deletion failed for good',
+    label: 'Deletion failed permanently',
     hint: 'person.deletion.failed',
   },
 }
@@ -43,7 +42,7 @@ function WebhookFields({
   return (
     <>
       <TextField
-        label="Address"
+        label="URL"
         type="url"
         required
         maxLength={2_000}
@@ -86,44 +85,27 @@ function CreateForm({ onClose }: { onClose: () => void }) {
   const making = useAction(createWebhook)
   if (making.data) return <NewSecret secret={making.data.secret} onClose={onClose} />
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        making.mutate({ params: { projectId }, body: { url, events } })
-      }}
-      className="grid gap-4"
+    <DialogForm
+      action="Create webhook"
+      doing={making}
+      disabledReason={events.length > 0 ? undefined : 'Select at least one event.'}
+      onSubmit={() => making.mutate({ params: { projectId }, body: { url, events } })}
+      onClose={onClose}
     >
       <WebhookFields url={url} events={events} onUrl={setUrl} onEvents={setEvents} />
-      <ErrorLine error={making.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          type="submit"
-          look="primary"
-          isBusy={making.isPending}
-          disabledReason={events.length > 0 ? undefined : 'Choose one event at least.'}
-        >
-          Make the webhook
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
 function NewSecret({ secret, onClose }: { secret: string; onClose: () => void }) {
   return (
-    <div className="grid gap-3">
+    <DialogDone onClose={onClose}>
       <p className="text-pretty">
-        Your receiver checks the signatures with this secret; the libraries of Standard Webhooks
-        take it as it is.
+        Your receiver verifies signatures with this secret. Standard Webhooks libraries accept it as
+        is.
       </p>
-      <SecretOnce text={secret} label="Copy the secret" />
-      <DialogActions>
-        <Button look="primary" onClick={onClose}>
-          I have it
-        </Button>
-      </DialogActions>
-    </div>
+      <SecretOnce text={secret} label="Copy secret" />
+    </DialogDone>
   )
 }
 
@@ -135,7 +117,7 @@ export interface OfWebhook {
 
 export function EditWebhook({ of: webhook, isOpen, onClose }: OfWebhook) {
   return (
-    <Dialog isOpen={isOpen} onClose={onClose} title="Edit the webhook">
+    <Dialog isOpen={isOpen} onClose={onClose} title="Edit webhook">
       <EditForm of={webhook} onClose={onClose} />
     </Dialog>
   )
@@ -146,37 +128,27 @@ function EditForm({ of: webhook, onClose }: Omit<OfWebhook, 'isOpen'>) {
   const [url, setUrl] = useState(webhook.url)
   const [events, setEvents] = useState(webhook.events)
   const saving = useAction(updateWebhook, () => {
-    say('The webhook was saved')
+    say('Webhook saved')
     onClose()
   })
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
+    <DialogForm
+      action="Save"
+      doing={saving}
+      disabledReason={events.length > 0 ? undefined : 'Select at least one event.'}
+      onSubmit={() =>
         saving.mutate({ params: { projectId, webhookId: webhook.id }, body: { url, events } })
-      }}
-      className="grid gap-4"
+      }
+      onClose={onClose}
     >
       <WebhookFields url={url} events={events} onUrl={setUrl} onEvents={setEvents} />
-      <ErrorLine error={saving.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          type="submit"
-          look="primary"
-          isBusy={saving.isPending}
-          disabledReason={events.length > 0 ? undefined : 'Choose one event at least.'}
-        >
-          Save
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   )
 }
 
 export function RotateSecret({ of: webhook, isOpen, onClose }: OfWebhook) {
   return (
-    <Dialog isOpen={isOpen} onClose={onClose} title="Make a new secret">
+    <Dialog isOpen={isOpen} onClose={onClose} title="Create new secret">
       <RotateForm of={webhook} onClose={onClose} />
     </Dialog>
   )
@@ -187,25 +159,17 @@ function RotateForm({ of: webhook, onClose }: Omit<OfWebhook, 'isOpen'>) {
   const rotating = useAction(rotateWebhookSecret)
   if (rotating.data) return <NewSecret secret={rotating.data.secret} onClose={onClose} />
   return (
-    <div className="grid gap-3">
+    <DialogForm
+      action="Create secret"
+      doing={rotating}
+      onSubmit={() => rotating.mutate({ params: { projectId, webhookId: webhook.id }, body: {} })}
+      onClose={onClose}
+    >
       <p className="text-pretty">
-        For 24 hours deliveries are signed with both secrets, so that you can exchange them without
-        losing one.
+        Deliveries are signed with both secrets for 24 hours, so that you can replace the secret
+        without losing any.
       </p>
-      <ErrorLine error={rotating.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          look="primary"
-          isBusy={rotating.isPending}
-          onClick={() =>
-            rotating.mutate({ params: { projectId, webhookId: webhook.id }, body: {} })
-          }
-        >
-          Make the secret
-        </Button>
-      </DialogActions>
-    </div>
+    </DialogForm>
   )
 }
 
@@ -213,7 +177,7 @@ export function RemoveWebhook({ of: webhook, isOpen, onClose }: OfWebhook) {
   const projectId = useProjectId()
   const navigate = useNavigate()
   const removing = useAction(removeWebhook, () => {
-    say('The webhook was removed')
+    say('Webhook removed')
     void navigate({ to: '/projects/$projectId/settings/webhooks', params: { projectId } })
   })
   return (
@@ -221,19 +185,15 @@ export function RemoveWebhook({ of: webhook, isOpen, onClose }: OfWebhook) {
       isOpen={isOpen}
       onClose={onClose}
       title="Remove this webhook?"
-      description="Its deliveries go with it, those that still wait included."
+      description="Its deliveries are removed too, including those that were not sent yet."
     >
-      <ErrorLine error={removing.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          look="danger"
-          isBusy={removing.isPending}
-          onClick={() => removing.mutate({ params: { projectId, webhookId: webhook.id } })}
-        >
-          Remove the webhook
-        </Button>
-      </DialogActions>
+      <DialogForm
+        action="Remove webhook"
+        look="danger"
+        doing={removing}
+        onSubmit={() => removing.mutate({ params: { projectId, webhookId: webhook.id } })}
+        onClose={onClose}
+      />
     </Dialog>
   )
 }

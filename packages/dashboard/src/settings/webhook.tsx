@@ -76,7 +76,7 @@ function WebhookHead({ webhook }: { webhook: Webhook }) {
   const reason = mayWrite ? undefined : needsPermission['webhooks.write']
   const [asking, setAsking] = useState<'edit' | 'rotate' | 'remove' | null>(null)
   const close = () => setAsking(null)
-  const testing = useAction(testWebhook, () => say('A test is on its way'))
+  const testing = useAction(testWebhook, () => say('Test sent'))
   const switching = useAction(updateWebhook)
   return (
     <Panel
@@ -116,11 +116,11 @@ function WebhookHead({ webhook }: { webhook: Webhook }) {
                 onClick={() =>
                   switching.mutate(
                     { params, body: { isEnabled: !webhook.isEnabled } },
-                    { onError: (error) => sayFailed('Nothing was changed', error) },
+                    { onError: (error) => sayFailed('The webhook could not be changed', error) },
                   )
                 }
               >
-                {webhook.isEnabled ? 'Switch off' : 'Switch on'}
+                {webhook.isEnabled ? 'Turn off' : 'Turn on'}
               </MenuItem>
               <MenuItem icon="key" onClick={() => setAsking('rotate')}>
                 New secret…
@@ -150,7 +150,7 @@ function Deliveries() {
   return (
     <Panel
       title="Deliveries"
-      description="Sending again keeps the id, by which your receiver knows it."
+      description="A resent delivery keeps its ID, so that your receiver can recognize it."
     >
       <div className="border-t border-line">
         {list.isPending ? (
@@ -158,12 +158,12 @@ function Deliveries() {
         ) : list.isError && !list.data ? (
           <ErrorPanel
             error={list.error}
-            title="The deliveries could not be loaded"
+            title="Deliveries could not be loaded"
             retry={() => list.refetch()}
           />
         ) : rows.length === 0 ? (
-          <Empty icon="webhook" title="Nothing sent yet">
-            The first delivery goes out when a deletion ends. A test goes out at once.
+          <Empty icon="webhook" title="No deliveries yet">
+            The first delivery is sent when a deletion ends. Send a test to try it now.
           </Empty>
         ) : (
           <>
@@ -189,7 +189,7 @@ function DeliveryTable({ deliveries }: { deliveries: WebhookDelivery[] }) {
         <tr>
           <Head>Event</Head>
           <Head>State</Head>
-          <Head from="md">Last answer</Head>
+          <Head from="md">Last response</Head>
           <Head isNumber from="sm">
             Attempts
           </Head>
@@ -211,7 +211,7 @@ function DeliveryTable({ deliveries }: { deliveries: WebhookDelivery[] }) {
 function DeliveryRow({ delivery }: { delivery: WebhookDelivery }) {
   const params = useParams({ from })
   const mayWrite = useMay('webhooks.write')
-  const resending = useAction(resendDelivery, () => say('The delivery is on its way again'))
+  const resending = useAction(resendDelivery, () => say('Delivery resent'))
   return (
     <Row>
       <Cell>
@@ -255,15 +255,15 @@ function DeliveryRow({ delivery }: { delivery: WebhookDelivery }) {
             look="quiet"
             icon="refresh"
             isBusy={resending.isPending}
-            aria-label={`Send again: ${eventNames[delivery.event]}, ${delivery.id.slice(0, 8)}`}
+            aria-label={`Resend: ${eventNames[delivery.event]}, ${delivery.id.slice(0, 8)}`}
             onClick={() =>
               resending.mutate(
                 { params: { ...params, deliveryId: delivery.id }, body: {} },
-                { onError: (error) => sayFailed('It was not sent again', error) },
+                { onError: (error) => sayFailed('The delivery could not be resent', error) },
               )
             }
           >
-            <span className="max-sm:sr-only">Send again</span>
+            <span className="max-sm:sr-only">Resend</span>
           </Button>
         )}
       </Cell>

@@ -48,7 +48,7 @@ export function Webhooks() {
     <>
       <Panel
         title="Webhooks"
-        description="Your systems hear of it when a deletion completed or failed. Deliveries are signed as Standard Webhooks says, and tried again for 24 hours."
+        description="Get notified when a deletion completes or fails. Deliveries are signed (Standard Webhooks) and retried for 24 hours."
         actions={data && data.webhooks.length > 0 && make}
       >
         <div className="border-t border-line">
@@ -57,14 +57,14 @@ export function Webhooks() {
               <WebhookTable webhooks={data.webhooks} />
             ) : (
               <Empty icon="webhook" title="No webhooks" actions={make}>
-                For instance to tell the one who asked that it is done, or to wake somebody when it
-                is not.
+                For example, tell the person who asked that the deletion is done, or alert your team
+                when it fails.
               </Empty>
             )
           ) : error ? (
             <ErrorPanel
               error={error}
-              title="The webhooks could not be loaded"
+              title="Webhooks could not be loaded"
               retry={() => refetch()}
             />
           ) : (
@@ -83,7 +83,7 @@ function WebhookTable({ webhooks }: { webhooks: Webhook[] }) {
     <Table label="Webhooks">
       <thead>
         <tr>
-          <Head>Address</Head>
+          <Head>URL</Head>
           <Head from="md">Events</Head>
           <Head from="sm">Last delivery</Head>
           <Head>State</Head>

@@ -1,8 +1,9 @@
 import type { AnyRouter } from '@tanstack/react-router'
+import { basePath } from '../api/base-path.ts'
 
 /*
  * Where the keyboard stands after a page went away, or a part of one: never nowhere. A browser puts
- * the focus on the document's beginning when what had it is removed, and whoever uses a keyboard or
+ * the focus on the document's beginning when what had it is removed, and a user of a keyboard or
  * a screen reader would have to walk through the whole navigation again.
  */
 
@@ -23,7 +24,7 @@ function focusPage(from: string, to: string): void {
   if (focused !== content && content.contains(focused)) return
   const isBack = from.startsWith(`${to}/`)
   const link = isBack
-    ? Array.from(content.querySelectorAll('a')).find(({ pathname }) => pathname === from)
+    ? Array.from(content.querySelectorAll('a')).find(({ pathname }) => pathname === basePath + from)
     : undefined
   const target = link ?? content
   target.focus({ preventScroll: true })

@@ -2,6 +2,7 @@ import { signOut } from '@lethe/contract/dashboard-members.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import { basePath } from '../api/base-path.ts'
 import { forget, send } from '../api/call.ts'
 import { meQuery } from '../api/me.ts'
 import { useProjectId } from '../api/projects.ts'
@@ -52,10 +53,10 @@ export function MemberMenu() {
       </MenuItem>
       <MenuLine />
       <MenuChoice
-        label="Colours"
+        label="Theme"
         value={theme}
         choices={[
-          { value: 'system', label: 'As the system' },
+          { value: 'system', label: 'System' },
           { value: 'light', label: 'Light' },
           { value: 'dark', label: 'Dark' },
         ]}
@@ -79,12 +80,12 @@ function useSignOut(): () => Promise<void> {
     try {
       await send(signOut, { body: {} })
     } catch (error) {
-      sayFailed('You are still signed in', error)
+      sayFailed('Sign-out failed', error)
       return
     }
     forget()
     queryClient.clear()
     // A whole load, so that nothing personal is left in the memory of the page.
-    window.location.assign('/sign-in')
+    window.location.assign(`${basePath}/sign-in`)
   }
 }

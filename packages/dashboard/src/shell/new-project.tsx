@@ -2,12 +2,12 @@ import { createProject } from '@lethe/contract/dashboard-projects.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { send } from '../api/call.ts'
+import { useSending } from '../api/leaving.ts'
 import { projectsQuery } from '../api/projects.ts'
 import { Button } from '../design/button.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogForm } from '../design/dialog-form.tsx'
 import { TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
 import { keepFreshKey } from '../install/fresh-key.ts'
 
 export function NewProject() {
@@ -27,6 +27,7 @@ export function NewProjectDialog({ isOpen, onClose }: { isOpen: boolean; onClose
   const queryClient = useQueryClient()
   const navigate = useNavigate()
   const [name, setName] = useState('')
+  const send = useSending()
   const making = useMutation({
     mutationFn: () => send(createProject, { body: { name } }),
     onSuccess: async ({ project, secretKey }) => {
@@ -42,14 +43,13 @@ export function NewProjectDialog({ isOpen, onClose }: { isOpen: boolean; onClose
       isOpen={isOpen}
       onClose={onClose}
       title="New project"
-      description="One for each application, and one for its test system: persons, recordings and keys are kept apart."
+      description="Use one project per application, and another for its test system. People, recordings and keys are kept separate."
     >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          making.mutate()
-        }}
-        className="grid gap-4"
+      <DialogForm
+        action="Create project"
+        doing={making}
+        onSubmit={() => making.mutate()}
+        onClose={onClose}
       >
         <TextField
           label="Name"
@@ -60,14 +60,7 @@ export function NewProjectDialog({ isOpen, onClose }: { isOpen: boolean; onClose
           autoComplete="off"
           placeholder="Web shop"
         />
-        <ErrorLine error={making.error} />
-        <DialogActions>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" isBusy={making.isPending}>
-            Make the project
-          </Button>
-        </DialogActions>
-      </form>
+      </DialogForm>
     </Dialog>
   )
 }

@@ -9,10 +9,10 @@ export function NoProject() {
   const may = useMay('projects.write')
   return (
     <main tabIndex={-1} className="grid min-h-dvh place-items-center outline-none">
-      <Empty isPage icon="install" title="There is no project yet" actions={may && <NewProject />}>
+      <Empty isPage icon="install" title="No project yet" actions={may && <NewProject />}>
         {may
-          ? 'Persons and recordings belong to a project. Make the first one.'
-          : 'Persons and recordings belong to a project. An owner or admin has to make the first one.'}
+          ? 'People and recordings belong to a project. Create the first one.'
+          : 'People and recordings belong to a project. Ask an owner or admin to create the first one.'}
       </Empty>
     </main>
   )

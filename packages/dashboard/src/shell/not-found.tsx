@@ -9,14 +9,14 @@ export function NotFound({ what = 'page' }: { what?: string }) {
       <Empty
         isPage
         icon="search"
-        title={`There is no such ${what}`}
+        title={`${what[0]?.toUpperCase()}${what.slice(1)} not found`}
         actions={
           <LinkButton to="/" look="primary">
-            Go to the persons
+            Go to Home
           </LinkButton>
         }
       >
-        The address may be mistyped, or what was here is gone.
+        The address may be wrong, or it was deleted.
       </Empty>
     </div>
   )

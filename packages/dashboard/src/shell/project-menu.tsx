@@ -36,7 +36,7 @@ export function ProjectMenu() {
           value={projectId}
           choices={projects.map(({ id, name }) => ({ value: id, label: name }))}
           onChange={(id) =>
-            void navigate({ to: '/projects/$projectId/persons', params: { projectId: id } })
+            void navigate({ to: '/projects/$projectId', params: { projectId: id } })
           }
         />
         {mayMake && (

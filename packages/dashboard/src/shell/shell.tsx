@@ -1,46 +1,69 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, Outlet, useLocation } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { lazy, useEffect, useState } from 'react'
 import { projectsQuery, useProjectId, useSummary } from '../api/projects.ts'
 import { IconButton } from '../design/button.tsx'
-import { SideDialog } from '../design/dialog.tsx'
+import { Dialog, SideDialog } from '../design/dialog.tsx'
 import { Icon, type IconName, Logo } from '../design/icon.tsx'
 import { count } from '../design/number.ts'
 import { MemberMenu } from './member-menu.tsx'
 import { NotFound } from './not-found.tsx'
 import { ProjectMenu } from './project-menu.tsx'
 
+const Finder = lazy(async () => ({ default: (await import('./finder.tsx')).Finder }))
+
 /** Everything inside of a project: navigation at the side, or behind a button where it is narrow. */
 export function Shell() {
   const projectId = useProjectId()
   const { data } = useQuery(projectsQuery)
   const isUnknown = data && !data.projects.some((project) => project.id === projectId)
+  const [isFinding, setFinding] = useState(false)
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      const isWanted = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k'
+      if (
+        !isWanted ||
+        document.querySelector('[data-open]:is([role=dialog], [role=alertdialog])')
+      ) {
+        return
+      }
+      event.preventDefault()
+      setFinding(true)
+    }
+    document.addEventListener('keydown', listen)
+    return () => document.removeEventListener('keydown', listen)
+  }, [])
+  const find = () => setFinding(true)
+  const close = () => setFinding(false)
   return (
     <div className="flex min-h-dvh flex-col lg:grid lg:grid-cols-[15rem_minmax(0,1fr)]">
       <a
         href="#content"
         className="sr-only z-50 rounded-md bg-accent px-3 py-2 text-on-accent focus:not-sr-only focus:fixed focus:top-3 focus:left-3"
       >
-        Skip to the content
+        Skip to content
       </a>
-      <header className="sticky top-0 hidden h-dvh flex-col border-r border-line lg:flex">
-        <Side />
+      <header className="unprinted sticky top-0 hidden h-dvh flex-col border-r border-line lg:flex">
+        <Side onFind={find} />
       </header>
-      <NarrowBar />
+      <NarrowBar onFind={find} />
       <main id="content" tabIndex={-1} className="min-w-0 flex-1 outline-none">
         {isUnknown ? <NotFound what="project" /> : <Outlet />}
       </main>
+      <Dialog isOpen={isFinding} onClose={close} title="Find" width="wide">
+        <Finder onClose={close} />
+      </Dialog>
     </div>
   )
 }
 
-function NarrowBar() {
+function NarrowBar({ onFind }: { onFind: () => void }) {
   const [isOpen, setOpen] = useState(false)
   const { pathname } = useLocation()
   // biome-ignore lint/correctness/useExhaustiveDependencies: going to another page closes it
   useEffect(() => setOpen(false), [pathname])
   return (
-    <header className="sticky top-0 z-30 flex h-12 items-center gap-1 border-b border-line bg-canvas px-2 lg:hidden">
+    <header className="unprinted sticky top-0 z-30 flex h-12 items-center gap-1 border-b border-line bg-canvas px-2 lg:hidden">
       <IconButton
         label="Menu"
         icon="menu"
@@ -49,7 +72,12 @@ function NarrowBar() {
         onClick={() => setOpen(true)}
       />
       <SideDialog isOpen={isOpen} onClose={() => setOpen(false)}>
-        <Side />
+        <Side
+          onFind={() => {
+            setOpen(false)
+            onFind()
+          }}
+        />
       </SideDialog>
       <Logo className="size-5" />
       <span className="font-semibold tracking-tight">Lethe</span>
@@ -57,7 +85,7 @@ function NarrowBar() {
   )
 }
 
-function Side() {
+function Side({ onFind }: { onFind: () => void }) {
   const { data: summary } = useSummary()
   const open = summary?.deletionsInProgress ?? 0
   const failed = summary?.deletionsFailed ?? 0
@@ -69,10 +97,23 @@ function Side() {
       </div>
       <div className="px-2 pb-2">
         <ProjectMenu />
+        <button
+          type="button"
+          aria-keyshortcuts="Control+K Meta+K"
+          onClick={onFind}
+          className="mt-1 flex h-8 w-full items-center gap-2.5 rounded-md px-2.5 text-muted hover:bg-sunken hover:text-ink"
+        >
+          <Icon name="search" className="size-[1.125rem]" />
+          <span className="flex-1 text-left">Find</span>
+          <kbd className="font-sans text-xs">
+            {/Mac|iP/.test(navigator.platform) ? '⌘K' : 'Ctrl K'}
+          </kbd>
+        </button>
       </div>
       <nav aria-label="Project" className="flex-1 overflow-y-auto px-2 py-1">
         <ul className="grid gap-0.5">
-          <Item to="persons" icon="persons" label="Persons" />
+          <Item to="" icon="home" label="Home" />
+          <Item to="persons" icon="persons" label="People" />
           <Item to="sessions" icon="sessions" label="Sessions" />
           <Item
             to="deletions"
@@ -111,7 +152,7 @@ function Item({
   label,
   note,
 }: {
-  to: 'persons' | 'sessions' | 'deletions' | 'install' | 'settings'
+  to: '' | 'persons' | 'sessions' | 'deletions' | 'install' | 'settings'
   icon: IconName
   label: string
   note?: Note | undefined
@@ -120,12 +161,12 @@ function Item({
   return (
     <li>
       <Link
-        to={`/projects/$projectId/${to}`}
+        to={to === '' ? '/projects/$projectId' : `/projects/$projectId/${to}`}
         params={{ projectId }}
         className="flex h-8 items-center gap-2.5 rounded-md px-2.5 font-medium"
         activeProps={{ className: 'bg-accent-soft text-accent', 'aria-current': 'page' }}
         inactiveProps={{ className: 'text-muted hover:bg-sunken hover:text-ink' }}
-        activeOptions={{ includeSearch: false }}
+        activeOptions={{ includeSearch: false, exact: to === '' }}
       >
         <Icon name={icon} className="size-[1.125rem]" />
         <span className="flex-1">{label}</span>

@@ -28,7 +28,7 @@ export function read(name: string): string | null {
 
 const shortcuts = 'lethe.shortcuts'
 
-/** Keys without a modifier can be switched off: they get in the way of speech input. */
+/** Single-key shortcuts can be switched off: they get in the way of speech input. */
 export function areShortcutsOn(): boolean {
   return read(shortcuts) !== 'off'
 }

@@ -1,4 +1,6 @@
 import { useRouter } from '@tanstack/react-router'
+import { basePath } from '../api/base-path.ts'
+import { RequestFailed } from '../api/call.ts'
 import { ErrorPanel, Skeletons } from '../design/states.tsx'
 
 export function Waiting() {
@@ -16,11 +18,21 @@ export function Failed({ error, reset }: { error: unknown; reset: () => void }) 
       <ErrorPanel
         error={error}
         title="This page could not be loaded"
-        retry={() => {
+        retry={async () => {
+          // What did not arrive once is not asked for again by every browser: a new load asks.
+          if (!(error instanceof RequestFailed) && (await isServerThere())) window.location.reload()
           reset()
           void router.invalidate()
         }}
       />
     </div>
+  )
+}
+
+/** A reload while it is away would end at the browser's error page. */
+async function isServerThere(): Promise<boolean> {
+  return fetch(`${basePath}/health/live`, { cache: 'no-store' }).then(
+    ({ ok }) => ok,
+    () => false,
   )
 }

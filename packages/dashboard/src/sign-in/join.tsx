@@ -10,10 +10,10 @@ import { SignInFrame } from './frame.tsx'
 import { type Link, PasswordField, WithLink } from './link.tsx'
 
 const mayDo = {
-  owner: 'You will be an owner: everything, members included.',
-  admin: 'You will be an admin: persons, keys, webhooks, members.',
-  member: 'You will be a member: look at persons and recordings, and edit persons.',
-  viewer: 'You will be a viewer: look at persons, recordings and deletions.',
+  owner: 'You will be an owner, with full access including members.',
+  admin: 'You will be an admin: manage people, keys, webhooks and members.',
+  member: 'You will be a member: view people and recordings, and edit people.',
+  viewer: 'You will be a viewer: view people, recordings and deletions.',
 }
 
 /** An invited member's account. */
@@ -24,10 +24,10 @@ export function Join() {
       whenMissing={
         <SignInFrame
           title="Join"
-          description="Open the whole link of your invitation; a part of it is missing here."
+          description="Part of the invitation link is missing. Open the complete link."
         >
           <LinkButton to="/sign-in" look="primary" className="w-full">
-            Go to the sign-in
+            Go to sign-in
           </LinkButton>
         </SignInFrame>
       }
@@ -58,7 +58,7 @@ function JoinForm({ link }: { link: Link }) {
         }}
         className="grid gap-4"
       >
-        <TextField label="E-mail" autoComplete="username" readOnly value={link.email ?? ''} />
+        <TextField label="Email" autoComplete="username" readOnly value={link.email ?? ''} />
         <TextField
           label="Your name"
           autoComplete="name"

@@ -56,7 +56,7 @@ function takeToken(): string {
   return tokens.get(pathname) ?? ''
 }
 
-function useToken(): string {
+export function useToken(): string {
   const [token, setToken] = useState(takeToken)
   // The link opened in a tab that shows this page already changes nothing but the fragment.
   useEffect(() => {
@@ -71,10 +71,10 @@ function Invalid() {
   return (
     <SignInFrame
       title="This link no longer works"
-      description="It has been used already, or its time is over. Whoever gave it to you can make a new one."
+      description="It was already used or has expired. Ask the person who gave it to you for a new one."
     >
       <LinkButton to="/sign-in" look="primary" className="w-full">
-        Go to the sign-in
+        Go to sign-in
       </LinkButton>
     </SignInFrame>
   )
@@ -92,7 +92,7 @@ export function PasswordField({
   return (
     <TextField
       label={label}
-      hint="12 characters or more. A few words make a good one."
+      hint="12 characters or more. A few random words work well."
       type="password"
       autoComplete="new-password"
       required

@@ -18,10 +18,10 @@ export function Reset() {
       whenMissing={
         <SignInFrame
           title="Set a new password"
-          description="Open the whole link that an owner or admin made for you; a part of it is missing here."
+          description="Part of the reset link is missing. Open the complete link."
         >
           <LinkButton to="/sign-in" look="primary" className="w-full">
-            Go to the sign-in
+            Go to sign-in
           </LinkButton>
         </SignInFrame>
       }
@@ -37,14 +37,14 @@ function ResetForm({ link }: { link: Link }) {
   const resetting = useMutation({
     mutationFn: () => send(resetPassword, { body: { token: link.token, password } }),
     onSuccess: async () => {
-      say('The new password is set', 'Sign in with it now.')
+      say('Password changed', 'Sign in with your new password.')
       await navigate({ to: '/sign-in' })
     },
   })
   return (
     <SignInFrame
       title="Set a new password"
-      description="You will be signed out everywhere, and a second factor is taken off."
+      description="You will be signed out everywhere, and two-factor authentication will be turned off."
     >
       <form
         onSubmit={(event) => {
@@ -53,11 +53,11 @@ function ResetForm({ link }: { link: Link }) {
         }}
         className="grid gap-4"
       >
-        <TextField label="E-mail" autoComplete="username" readOnly value={link.email ?? ''} />
+        <TextField label="Email" autoComplete="username" readOnly value={link.email ?? ''} />
         <PasswordField label="New password" value={password} onChange={setPassword} />
         <ErrorLine error={resetting.error} />
         <Button type="submit" look="primary" isBusy={resetting.isPending}>
-          Set the password
+          Set password
         </Button>
       </form>
     </SignInFrame>

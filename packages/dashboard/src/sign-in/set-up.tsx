@@ -2,6 +2,7 @@ import { setUp } from '@lethe/contract/dashboard-members.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import { basePath } from '../api/base-path.ts'
 import { send } from '../api/call.ts'
 import { meQuery } from '../api/me.ts'
 import { Button, LinkButton } from '../design/button.tsx'
@@ -24,9 +25,9 @@ function WhereIsTheLink() {
   const { data } = useQuery(meQuery)
   if (data && !data.isSetUpNeeded) {
     return (
-      <SignInFrame title="Lethe is set up" description="This installation has its owner already.">
+      <SignInFrame title="Lethe is set up" description="This installation already has an owner.">
         <LinkButton to="/sign-in" look="primary" className="w-full">
-          Go to the sign-in
+          Go to sign-in
         </LinkButton>
       </SignInFrame>
     )
@@ -36,15 +37,18 @@ function WhereIsTheLink() {
       title="Welcome to Lethe"
       description={
         <>
-          Nobody owns this installation yet. Open the set-up link that the service printed when it
-          started; it begins with{' '}
-          <code className="font-mono text-sm">{window.location.origin}/setup#</code>.
+          This installation has no owner yet. Open the set-up link that the service printed when it
+          started. It begins with{' '}
+          <code className="font-mono text-sm">
+            {window.location.origin}
+            {basePath}/setup#
+          </code>
+          .
         </>
       }
     >
       <p className="text-sm text-pretty text-muted">
-        The link works once, so that nobody else can take the installation over. A restart of the
-        service prints a new one for as long as there is no owner.
+        The link works once. The service prints a new one at each start until there is an owner.
       </p>
     </SignInFrame>
   )
@@ -68,7 +72,7 @@ function SetUpForm({ token, projectAtFirst }: { token: string; projectAtFirst: s
   return (
     <SignInFrame
       title="Set up Lethe"
-      description="Make the owner’s account and name the first project. Both take a minute."
+      description="Create the owner account and your first project. It takes a minute."
     >
       <form
         onSubmit={(event) => {
@@ -86,7 +90,7 @@ function SetUpForm({ token, projectAtFirst }: { token: string; projectAtFirst: s
           onChange={(event) => setName(event.target.value)}
         />
         <TextField
-          label="E-mail"
+          label="Email"
           type="email"
           autoComplete="username"
           required
@@ -96,8 +100,8 @@ function SetUpForm({ token, projectAtFirst }: { token: string; projectAtFirst: s
         />
         <PasswordField value={password} onChange={setPassword} />
         <TextField
-          label="Name of the project"
-          hint="The application whose users you record. You can change it later."
+          label="Project name"
+          hint="The application you record. You can change the name later."
           required
           maxLength={200}
           autoComplete="off"
@@ -107,7 +111,7 @@ function SetUpForm({ token, projectAtFirst }: { token: string; projectAtFirst: s
         />
         <ErrorLine error={settingUp.error} />
         <Button type="submit" look="primary" isBusy={settingUp.isPending}>
-          Set up and go on
+          Continue
         </Button>
       </form>
     </SignInFrame>

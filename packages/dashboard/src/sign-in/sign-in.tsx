@@ -1,4 +1,4 @@
-import { signIn, signInWithCode } from '@lethe/contract/dashboard-members.ts'
+import { type PasskeyAnswer, signIn, signInWithCode } from '@lethe/contract/dashboard-members.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
@@ -8,6 +8,7 @@ import { Button } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
 import { ErrorLine } from '../design/states.tsx'
 import { SignInFrame } from './frame.tsx'
+import { PasskeyButton } from './passkey.tsx'
 
 export function SignIn() {
   const [needsCode, setNeedsCode] = useState(false)
@@ -47,11 +48,11 @@ function PasswordForm({ onCode }: { onCode: () => void }) {
   return (
     <SignInFrame
       title="Sign in"
-      foot="Forgot your password? An owner or admin can make you a link to set a new one."
+      foot="Forgot your password? Ask an owner or admin for a reset link."
     >
       <form onSubmit={submit} className="grid gap-4">
         <TextField
-          label="E-mail"
+          label="Email"
           type="email"
           autoComplete="username"
           required
@@ -68,7 +69,7 @@ function PasswordForm({ onCode }: { onCode: () => void }) {
         />
         {codeOf(signingIn.error) === 'credentials_wrong' ? (
           <p role="alert" className="text-sm text-danger">
-            E-mail and password do not belong together.
+            Incorrect email or password.
           </p>
         ) : (
           <ErrorLine error={signingIn.error} />
@@ -85,18 +86,19 @@ function CodeForm({ onBack }: { onBack: () => void }) {
   const enter = useEnter()
   const [code, setCode] = useState('')
   const checking = useMutation({
-    mutationFn: () => send(signInWithCode, { body: { code: code.replace(/\s/g, '') } }),
+    mutationFn: (factor: { code: string } | { passkey: PasskeyAnswer }) =>
+      send(signInWithCode, { body: factor }),
     onSuccess: enter,
   })
   return (
     <SignInFrame
-      title="Second factor"
+      title="Two-factor authentication"
       description="Type the six digits your authenticator shows, or one of your recovery codes."
     >
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          checking.mutate()
+          checking.mutate({ code: code.replace(/\s/g, '') })
         }}
         className="grid gap-4"
       >
@@ -113,8 +115,9 @@ function CodeForm({ onBack }: { onBack: () => void }) {
         <Button type="submit" look="primary" isBusy={checking.isPending}>
           Sign in
         </Button>
+        <PasskeyButton onAnswer={(passkey) => checking.mutateAsync({ passkey }).catch(() => {})} />
         <Button look="quiet" icon="arrowLeft" onClick={onBack}>
-          Back to e-mail and password
+          Back to email and password
         </Button>
       </form>
     </SignInFrame>

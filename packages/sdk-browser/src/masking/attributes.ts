@@ -1,17 +1,24 @@
+import { BOX_STYLE } from '../recording/box.ts'
+import { shortened } from '../recording/large.ts'
 import { maskCss } from './css.ts'
+import type { Look } from './look.ts'
 import {
   type Attributes,
   BLOCK,
+  BUTTON,
   CHECKABLE,
+  CHOICE,
   FIELD,
   HIDDEN,
   LINK,
   MEDIA,
+  NUMBER,
   SECRET,
   SVG,
+  TEXTLESS,
 } from './node.ts'
 import { maskEmails, maskPatterns, stars } from './text.ts'
-import { maskUrl, maskUrls } from './url.ts'
+import { maskTokens, maskUrl, maskUrls } from './url.ts'
 
 /** How one node is to be masked: its own bits, and what the place it stands in makes of it. */
 export interface Rule {
@@ -49,31 +56,49 @@ const LOOK = new RegExp(
 /** Names without a value by which Vue and Angular tie styles to their components. */
 const SCOPE = /^(data-v-|_ng(content|host)-)[\w-]+$/
 
+/** By which of its attributes a choice made of elements says that it was chosen. */
+const CHOSEN =
+  /^(aria-(checked|selected|current)|data-(state|checked|selected|active|highlighted))$/
+
 /** A copy of an element's attributes, or of a change to them, with only what may be seen. */
-export function maskAttributes(attributes: Attributes, rule: Rule): Attributes {
+export function maskAttributes(attributes: Attributes, rule: Rule, look: Look): Attributes {
   const masked: Attributes = {}
   for (const name in attributes) {
-    if (rule.own & BLOCK && !/^(class|rr_(width|height))$/.test(name)) continue
-    const value = attributes[name]
-    const kept = value === null ? value : maskAttribute(name, value, rule)
+    const value = shortened(name, attributes[name])
+    if (rule.own & BLOCK && !isOfBox(name, value)) continue
+    const kept = value === null ? value : maskAttribute(name, value, rule, look)
     if (kept !== undefined) masked[name] = kept
   }
+  // The replay draws a pattern over what would otherwise pass for the visitor's choice.
+  const isFalse = rule.own & CHECKABLE ? rule.level && !rule.shown : true
+  if (rule.own & FIELD && rule.own & TEXTLESS && isFalse) masked['data-lethe-masked'] = ''
   return masked
 }
 
-function maskAttribute(name: string, value: unknown, rule: Rule): unknown {
-  const { level, shown } = rule
-  if (name === '_cssText') return level ? maskCss(String(value), level === 2) : value
+/** What the recorder keeps of a blocked element. */
+const isOfBox = (name: string, value: unknown) =>
+  /^(class|rr_(width|height))$/.test(name) || (name === 'style' && BOX_STYLE.test(String(value)))
+
+function maskAttribute(name: string, value: unknown, rule: Rule, look: Look): unknown {
+  const { own, level, shown } = rule
+  if (name === '_cssText') return maskCss(String(value), level)
   if (name === 'value') return maskValue(String(value), rule)
+  if (name === 'data-lethe-popover') return ''
   if (/^on|^srcdoc$|^rr_dataURL$|^nonce$/i.test(name)) return undefined
+  if (name === 'style') return maskStyle(value, level)
+  if (typeof value === 'string') {
+    if (URLS.test(name)) return maskReference(value, rule)
+    if (/^(image)?srcset$/.test(name)) {
+      return level === 2 ? undefined : maskUrls(value, level ? maskUrl : maskTokens)
+    }
+  }
   if (level === 0) return value
-  if (name === 'style') return maskStyle(value, level === 2)
   if (/^(checked|selected)$/.test(name)) return shown ? value : undefined
+  if (own & CHOICE && CHOSEN.test(name)) return shown ? value : undefined
   if (typeof value !== 'string') return SIZES_OF_RECORDER.test(name) ? value : undefined
   if (PROSE.test(name)) return shown ? maskPatterns(value) : stars(value)
-  if (URLS.test(name)) return maskReference(value, rule)
-  if (/^(image)?srcset$/.test(name)) return level === 2 ? undefined : maskUrls(value)
-  return isLook(name) || (!value && SCOPE.test(name)) ? maskEmails(value) : undefined
+  const seen = isLook(name) || (!value && SCOPE.test(name)) ? value : look.shown(name, value)
+  return seen && maskEmails(seen)
 }
 
 const looks = new Map<string, boolean>()
@@ -92,21 +117,37 @@ function isLook(name: string) {
 export function maskValue(value: string, { own, level, shown }: Rule) {
   if (own & HIDDEN) return undefined
   if (own & SECRET) return value && '********'
+  if (own & BUTTON) return level === 2 ? stars(value) : level ? maskPatterns(value) : value
+  if (own & NUMBER) {
+    const isNumber = level < 2 && /^-?\d{1,9}(?:\.\d+)?$|^-?\.\d+$/.test(value)
+    return isNumber ? String(Number(Number(value).toPrecision(6))) : undefined
+  }
   if (own & FIELD) return shown && !(own & CHECKABLE) ? maskPatterns(value) : stars(value)
   return level ? undefined : value
 }
 
 function maskReference(value: string, { own, level }: Rule) {
   if (level === 2 && own & MEDIA) return undefined
-  return maskUrl(value, own & LINK ? 'page' : own & SVG ? 'symbol' : 'asset')
+  const kind = own & LINK ? 'page' : own & SVG ? 'symbol' : 'asset'
+  return level ? maskUrl(value, kind) : maskTokens(value, kind)
 }
 
 /** A whole style attribute, or the recorder's list of the properties that changed. */
-function maskStyle(value: unknown, strict: boolean): unknown {
-  if (typeof value === 'string') return maskCss(value, strict)
-  if (Array.isArray(value)) return value.map((each) => maskStyle(each, strict))
+function maskStyle(value: unknown, level: number): unknown {
+  if (typeof value === 'string') return maskCss(value, level)
   if (typeof value !== 'object' || !value) return value
   return Object.fromEntries(
-    Object.entries(value).map(([property, each]) => [property, maskStyle(each, strict)]),
+    Object.entries(value).map(([property, each]) => [
+      property,
+      Array.isArray(each)
+        ? [maskDeclaration(property, each[0], level), ...each.slice(1)]
+        : maskDeclaration(property, each, level),
+    ]),
   )
+}
+
+/** The value of one property: which one decides whether its strings can be printed. */
+export function maskDeclaration(property: string, value: unknown, level: number): unknown {
+  if (typeof value !== 'string') return value
+  return maskCss(`${property}:${value}`, level).slice(property.length + 1)
 }

@@ -1,15 +1,22 @@
 import type { addedNodeMutation, eventWithTime, serializedNodeWithId } from '@rrweb/types'
-import { maskAttributes, maskValue, type Rule } from './attributes.ts'
+import { elapsed } from '../recording/page-natives.ts'
+import { maskAttributes, maskDeclaration, maskValue, type Rule } from './attributes.ts'
 import { maskCss } from './css.ts'
+import { createLook, type Look } from './look.ts'
 import * as bits from './node.ts'
 import { LEVELS, type Masking } from './preset.ts'
 import { maskPatterns, stars } from './text.ts'
-import { maskUrl } from './url.ts'
+import { maskTokens, maskUrl } from './url.ts'
 
 export interface MaskEvent {
   (event: eventWithTime): eventWithTime | undefined
   /** The same for a snapshot, in slices: to be called again until it answers. */
   slices(event: FullSnapshot): (until: number) => eventWithTime | undefined
+  /**
+   * What the page's style sheets ask of attributes. Sheets that are no part of the events before
+   * those of the elements they style have to be learned from the page.
+   */
+  look: Look
 }
 
 type FullSnapshot = Extract<eventWithTime, { type: 2 }>
@@ -22,10 +29,12 @@ type FullSnapshot = Extract<eventWithTime, { type: 2 }>
  */
 export function createMasker(masking: Masking): MaskEvent {
   const nodes = bits.createNodes()
-  const context = { nodes, level: LEVELS[masking.preset], unmask: masking.unmask }
+  const look = createLook()
+  const context = { nodes, look, level: LEVELS[masking.preset], unmask: masking.unmask }
 
   const slices: MaskEvent['slices'] = (event) => {
     nodes.clear()
+    learnStyles(look, event.data.node)
     const frames: Frame[] = []
     const node = maskNode(context, event.data.node, undefined, { own: 0, all: 0 }, frames)
     return (until) => {
@@ -43,19 +52,34 @@ export function createMasker(masking: Masking): MaskEvent {
       case 3:
         return maskChange(context, event)
       case 4: {
-        const href = context.level ? maskUrl(event.data.href) : event.data.href
+        const href = (context.level ? maskUrl : maskTokens)(event.data.href)
         return { ...event, data: { ...event.data, href } }
       }
       case 5:
-        return event.data.tag.startsWith('lethe:') ? event : undefined
+        return /^lethe[:.]/.test(event.data.tag) ? event : undefined
     }
     return undefined
   }
-  return Object.assign(mask, { slices })
+  return Object.assign(mask, { slices, look })
+}
+
+/** Reads the style sheets of a tree: the elements they style may stand before them. */
+function learnStyles(look: Look, root: serializedNodeWithId): void {
+  const stack: { node: serializedNodeWithId; isStyle: boolean }[] = [{ node: root, isStyle: false }]
+  for (let at = stack.pop(); at; at = stack.pop()) {
+    const { node, isStyle } = at
+    if (node.type === 3 && isStyle) look.learn(node.textContent)
+    if (node.type !== 0 && node.type !== 2) continue
+    const css = node.type === 2 && node.attributes._cssText
+    if (typeof css === 'string') look.learn(css)
+    const style = node.type === 2 && node.tagName === 'style'
+    for (const child of node.childNodes) stack.push({ node: child, isStyle: style })
+  }
 }
 
 interface Context {
   nodes: bits.Nodes
+  look: Look
   level: number
   unmask: boolean
 }
@@ -85,7 +109,7 @@ function maskBelow(context: Context, frames: Frame[], until: number): void {
     const child = frame.children[frame.next++]
     if (child) frame.into.push(maskNode(context, child, frame.id, frame.here, frames))
     else frames.pop()
-    if (count % 32 === 0 && performance.now() > until) return
+    if (count % 32 === 0 && elapsed() > until) return
   }
 }
 
@@ -128,13 +152,13 @@ function maskNode(
     frames.push({ id: node.id, here, children: node.childNodes, next: 0, into: childNodes })
   }
   if (node.type === 0) return { ...node, childNodes }
-  const attributes = maskAttributes(node.attributes, rule) as typeof node.attributes
+  const attributes = maskAttributes(node.attributes, rule, context.look) as typeof node.attributes
   return { ...node, attributes, childNodes }
 }
 
 function maskText(text: string, { own, all, level, shown }: Rule) {
   if (own & bits.DROPPED_TEXT) return ''
-  if (own & bits.STYLE) return level ? maskCss(text, level === 2) : text
+  if (own & bits.STYLE) return maskCss(text, level)
   if (all & bits.BLOCK) return ''
   if (own & bits.FIELD && !shown) return stars(text)
   const label = (all & bits.FORM) !== 0 && (all & bits.LABEL) !== 0
@@ -153,14 +177,17 @@ function maskChange(context: Context, event: Change): eventWithTime | undefined 
     case 5: {
       const found = context.nodes.find(data.id)
       if (found && found.all & (bits.BLOCK | bits.IGNORE)) return undefined
-      const rule = ruleOf(context, (found?.own ?? 0) | bits.FIELD, found?.all)
+      // What an input event tells was chosen or typed, whatever the element calls itself by now.
+      const own = ((found?.own ?? 0) | bits.FIELD) & ~(bits.BUTTON | bits.NUMBER)
+      const rule = ruleOf(context, own, found?.all)
       const isChecked = data.isChecked && (rule.shown || rule.level === 0)
       return { ...event, data: { ...data, text: maskValue(data.text, rule) ?? '', isChecked } }
     }
     case 8: // rules of a style sheet
     case 13: // one declaration of a rule
     case 15: // constructed style sheets
-      return context.level ? { ...event, data: maskRules(data, context.level === 2) } : event
+      learnRules(context.look, data)
+      return { ...event, data: maskRules(data, context.level) }
     case 1: // pointer, drag and touch: only places
     case 2:
     case 3: // scroll
@@ -182,6 +209,7 @@ function maskMutation(
 ): eventWithTime {
   const { nodes } = context
   for (const { id } of data.removes) nodes.remove(id)
+  for (const { node } of data.adds) learnStyles(context.look, node)
   const adds: addedNodeMutation[] = []
   for (const add of data.adds) {
     const parent = nodes.find(add.parentId)
@@ -191,12 +219,16 @@ function maskMutation(
   const attributes = data.attributes.flatMap((change) => {
     for (const name in change.attributes) {
       const value = change.attributes[name]
+      const marks = bits.bitsOfAttribute(name, value)
       const cleared = name === 'data-lethe-unmask' && value === null ? bits.UNMASK : 0
-      nodes.mark(change.id, bits.bitsOfAttribute(name, value), cleared)
+      // A field never becomes a button: its value is what was typed into it before.
+      const typed = name === 'type' && !(marks & bits.BUTTON) ? bits.BUTTON : 0
+      nodes.mark(change.id, marks & ~bits.BUTTON, cleared | typed)
+      if (name === '_cssText') context.look.learn(String(value))
     }
     const found = nodes.find(change.id)
     const rule = ruleOf(context, found?.own ?? bits.FIELD, found?.all)
-    const masked = maskAttributes(change.attributes, rule)
+    const masked = maskAttributes(change.attributes, rule, context.look)
     const hidden = found && found.all & bits.BLOCK && !(found.own & bits.BLOCK)
     return hidden ? [] : [{ ...change, attributes: masked as typeof change.attributes }]
   })
@@ -208,12 +240,23 @@ function maskMutation(
   return { ...event, data: { ...data, adds, attributes, texts } }
 }
 
-/** Every text inside a change of styles is CSS. */
-function maskRules<T>(value: T, strict: boolean): T {
-  if (typeof value === 'string') return maskCss(value, strict) as T
-  if (Array.isArray(value)) return value.map((each) => maskRules(each, strict)) as T
+/** Every text inside a change of styles is CSS; one declaration comes in parts. */
+function maskRules<T>(value: T, level: number): T {
+  if (typeof value === 'string') return maskCss(value, level) as T
+  if (Array.isArray(value)) return value.map((each) => maskRules(each, level)) as T
   if (typeof value !== 'object' || !value) return value
+  if ('property' in value && 'value' in value) {
+    const declared = maskDeclaration(String(value.property), value.value, level)
+    return { ...value, value: declared }
+  }
   return Object.fromEntries(
-    Object.entries(value).map(([key, each]) => [key, maskRules(each, strict)]),
+    Object.entries(value).map(([key, each]) => [key, maskRules(each, level)]),
   ) as T
+}
+
+function learnRules(look: Look, value: unknown): void {
+  if (typeof value === 'string') look.learn(value)
+  else if (typeof value === 'object' && value) {
+    for (const each of Object.values(value)) learnRules(look, each)
+  }
 }

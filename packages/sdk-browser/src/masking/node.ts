@@ -19,6 +19,14 @@ export const CHECKABLE = 8192
 export const SVG = 16384
 /** a and area: their URL is a page's, not an asset's. */
 export const LINK = 32768
+/** An option, radio button or checkbox made of other elements: which one is chosen is masked. */
+export const CHOICE = 65536
+/** An input whose value is its label. */
+export const BUTTON = 131072
+/** A field that shows no text: stars in it would look like another value. */
+export const TEXTLESS = 262144
+/** An element whose value is a number that the page tells. */
+export const NUMBER = 524288
 export const INHERITED = FIELD - 1
 
 export type Attributes = Record<string, unknown>
@@ -41,6 +49,9 @@ const BITS_OF_TAG: Record<string, number> = {
   optgroup: ENTRY,
   option: ENTRY,
   output: ENTRY,
+  progress: NUMBER,
+  meter: NUMBER,
+  li: NUMBER,
   style: STYLE,
   noscript: DROPPED_TEXT | ENTRY,
   script: DROPPED_TEXT,
@@ -87,13 +98,21 @@ export function bitsOfAttribute(name: string, value: unknown) {
     case 'contenteditable':
       return value === null || text === 'false' ? 0 : ENTRY
     case 'role':
+      if (/\boption\b/.test(text)) return ENTRY | CHOICE
+      if (/\b(?:menuitem)?radio\b|\bcheckbox\b/.test(text)) return LABEL | CHOICE
       return /textbox|searchbox|combobox/.test(text) ? ENTRY : 0
+    case 'aria-haspopup':
+      return text === 'listbox' ? ENTRY : 0
     case 'autocomplete':
       return /cc-|one-time-code/.test(text) ? BLOCK : 0
     case 'type':
       if (text === 'hidden') return HIDDEN
       if (text === 'password') return SECRET
-      return text === 'checkbox' || text === 'radio' ? CHECKABLE : 0
+      if (text === 'checkbox' || text === 'radio') return CHECKABLE | TEXTLESS
+      if (/^(?:submit|button|reset)$/.test(text)) return BUTTON
+      return /^(?:range|color|number|date|month|week|time|datetime-local)$/.test(text)
+        ? TEXTLESS
+        : 0
   }
   return 0
 }

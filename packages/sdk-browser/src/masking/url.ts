@@ -1,27 +1,119 @@
+import type { Options } from '../api.ts'
 import { maskEmails, maskPatterns } from './text.ts'
 
+export type UrlKind = 'page' | 'asset' | 'symbol'
+
+type UrlRules = Pick<Options, 'maskUrl' | 'maskUuids'>
+
+let rules: UrlRules = {}
+
+/** What a page asks for beyond its preset; one for the whole page. */
+export function setUrlRules(given: UrlRules) {
+  rules = given
+}
+
 /**
- * A URL without what may be personal in it: the values of its query, its hash, credentials, and
- * patterns of personal data in its path. An `asset` (images, styles) keeps long numbers in its
- * path, which are names of files more often than cards; a `symbol` keeps its hash, which names a
- * part of an SVG file.
+ * A URL without what may be personal in it: the values of its query, its hash, credentials, secrets
+ * (`maskTokens`) and patterns of personal data in its path. An `asset` (images, styles) keeps long
+ * numbers in its path, which are names of files more often than cards; a `symbol` keeps its hash,
+ * which names a part of an SVG file.
  */
-export function maskUrl(url: string, kind: 'page' | 'asset' | 'symbol' = 'page'): string {
-  const scheme = /^\s*([a-z][a-z\d+.-]*):/i.exec(url)?.[1]?.toLowerCase()
+export function maskUrl(given: string, kind: UrlKind = 'page'): string {
+  const url = maskedByPage(given)
+  const scheme = schemeOf(url)
   if (scheme === 'data') return /^\s*data:(image|font)\//i.test(url) ? maskEmails(url) : 'data:,'
   if (scheme && !/^(https?|blob|about)$/.test(scheme)) return `${scheme}:*`
-  const [, address = '', query, hash] = /^([^?#]*)(\?[^#]*)?(#.*)?$/s.exec(url) ?? []
-  const path = address.replace(/^(\s*(?:[a-z]+:)?\/\/)[^/]*@/i, '$1')
+  const { address, query, hash } = partsOf(url)
+  const path = maskSecrets(address, kind)
   return (
     (kind === 'page' ? maskPatterns(path) : maskEmails(path)) +
     (query ? maskQuery(query) : '') +
-    (!hash || kind === 'symbol' ? (hash ?? '') : hash.length > 1 ? '#*' : hash)
+    (!hash || kind === 'symbol' ? hash : hash.length > 1 ? '#*' : hash)
   )
 }
 
+/** The same for the preset `open`, where, of what the page's own function leaves, only what gives access to an account is hidden. */
+export function maskTokens(given: string, kind: UrlKind = 'page'): string {
+  const url = maskedByPage(given)
+  const scheme = schemeOf(url)
+  if (scheme && !/^(https?|blob|about)$/.test(scheme)) return url
+  const { address, query, hash } = partsOf(url)
+  return (
+    maskSecrets(address, kind) +
+    query.replace(/(?<=[=?&])[^&]+/g, (value) => (isSecret(value, 'page') ? '*' : value)) +
+    hash.replace(/[^#/?&=]+/g, (part) => (isSecret(part, 'page') ? '*' : part))
+  )
+}
+
+/** Whatever goes wrong in the page's function: what it was to hide is hidden. */
+function maskedByPage(url: string): string {
+  const { maskUrl } = rules
+  if (!maskUrl || schemeOf(url) === 'data') return url
+  try {
+    const masked = maskUrl(url)
+    return typeof masked === 'string' ? masked : '*'
+  } catch {
+    return '*'
+  }
+}
+
+const schemeOf = (url: string) => /^\s*([a-z][a-z\d+.-]*):/i.exec(url)?.[1]?.toLowerCase()
+
+function partsOf(url: string) {
+  const [, address = '', query = '', hash = ''] = /^([^?#]*)(\?[^#]*)?(#.*)?$/s.exec(url) ?? []
+  return { address, query, hash }
+}
+
+/** Hides credentials, matrix parameters (`;jsessionid=…`) and segments of the path that are secrets. */
+function maskSecrets(address: string, kind: UrlKind) {
+  const [, origin = '', path = ''] = /^(\s*(?:[a-z]+:)?\/\/[^/]*)?(.*)$/is.exec(address) ?? []
+  const segments = path.split('/').map((segment, at, all) => {
+    const [name = '', ...matrix] = segment.split(';')
+    // The last part of an asset's path is the name of a file: a hash there is of its content.
+    const isFile = kind !== 'page' && at === all.length - 1 && /\.\w{2,5}$/.test(name)
+    return (isSecret(name, isFile ? 'file' : kind) ? '*' : name) + (matrix.length ? ';*' : '')
+  })
+  return origin.replace(/[^/]*@/, '') + segments.join('/')
+}
+
+const JWT = /(?:^|[^\w-])eyJ[\w-]{5,}(?:\.|%2e|$)/i
+const UUID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/gi
+const HEX = /[\da-f]{32,}/i
+/** Runs of base64 (of URLs too) that are long enough to be a key. */
+const BASE64 = /(?:[\w+=~-]|%2b|%2f|%3d){20,}/gi
+
+/**
+ * Whether a part of a URL looks like what gives access: a JWT, 32 and more hex digits, a UUID, or
+ * a long run of base64, told from words by its digits and letters of both cases in turns.
+ */
+function isSecret(given: string, kind: UrlKind | 'file') {
+  if (given.length < 16) return false
+  const text = given.replace(UUID, rules.maskUuids === false ? '' : '\0')
+  if (JWT.test(text)) return true
+  if (kind === 'file') return false
+  return text.includes('\0') || HEX.test(text) || (text.match(BASE64) ?? []).some(isRandom)
+}
+
+/** A text that is no URL, without the words in it that look like what gives access. */
+export const maskSecretWords = (text: string) =>
+  text.replace(/[^\s"'`,()<>{}[\]]{16,}/g, (word) => (isSecret(word, 'page') ? '*' : word))
+
+/** What stands between hyphens in a readable path: words, also in camel case, numbers, `256GB`. */
+const WORD =
+  /^(?:[a-z]*(?:[A-Z][a-z]{2,})*\d{0,4}|[A-Z]+|\d{1,8}|[a-zA-Z]{0,4}\d{1,4}[a-zA-Z]{0,2})$/
+
+/** Whether a run is random: at least 12 characters of it are no words, with letters and digits. */
+function isRandom(run: string) {
+  const rest = run
+    .split(/[-_~+=]/)
+    .filter((part) => !WORD.test(part))
+    .join('')
+  return rest.length >= 12 && /[a-zA-Z]/.test(rest) && (/\d/.test(rest) || /[a-z][A-Z]/.test(rest))
+}
+
 /** Every URL of a `srcset`; a width such as `640w` is none and stays as it is. */
-export function maskUrls(srcset: string) {
-  return srcset.replace(/\S+?(?=,?(?:\s|$))/g, (url) => maskUrl(url, 'asset'))
+export function maskUrls(srcset: string, mask: typeof maskUrl = maskUrl) {
+  return srcset.replace(/\S+?(?=,?(?:\s|$))/g, (url) => mask(url, 'asset'))
 }
 
 /**

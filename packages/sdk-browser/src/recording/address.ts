@@ -1,6 +1,7 @@
 import type { eventWithTime } from '@rrweb/types'
 import type { MaskingPreset } from '../api.ts'
-import { maskUrl } from '../masking/url.ts'
+import { maskTokens, maskUrl } from '../masking/url.ts'
+import { now } from './clock.ts'
 
 /**
  * Follows the routes of a single-page application: the address changes and no page is loaded. Each
@@ -19,8 +20,8 @@ export function createAddress(preset: MaskingPreset, routed: () => void) {
     moved(): eventWithTime[] {
       if (href === location.href) return []
       told()
-      const payload = { href: preset === 'open' ? href : maskUrl(href) }
-      return [{ type: 5, data: { tag: 'lethe:url', payload }, timestamp: Date.now() }]
+      const payload = { href: (preset === 'open' ? maskTokens : maskUrl)(href) }
+      return [{ type: 5, data: { tag: 'lethe:url', payload }, timestamp: now() }]
     },
   }
 }

@@ -7,7 +7,10 @@ export const CHANGES = { burst: 50_000, perSecond: 1_000 }
 /** Faults of our own, each mended by a new snapshot, after which it is better to stop. */
 export const FAULTS = { burst: 3, perSecond: 1 / 60 }
 
-/** A bucket that fills up with time. `spend` answers whether there was enough in it. */
+/** New snapshots for style sheets that came late. */
+export const LOOKS = { burst: 3, perSecond: 1 / 60 }
+
+/** A bucket that fills up with time. `spend` returns whether there was enough in it. */
 export function createBudget({ burst, perSecond }: typeof CHANGES, now: number) {
   let left = burst
   let at = now

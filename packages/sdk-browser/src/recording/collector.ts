@@ -1,9 +1,13 @@
 import type { Platform } from '../platform.ts'
-import type { Chunk, Target } from './chunk.ts'
+import type { Chunk, Counted, Counts, Target } from './chunk.ts'
+import { now } from './clock.ts'
 import type { Tab } from './tab.ts'
+import { textOf } from './text-of.ts'
 
 const FLUSH_MILLISECONDS = 5_000
 const CHUNK_BYTES = 64 * 1024
+/** The server takes no more of one chunk. */
+const COUNT_MAXIMUM = 1_000
 /** The server expands no more than this of one chunk, so no single event may be longer. */
 const LINE_CHARACTERS_MAXIMUM = 8_000_000
 
@@ -23,13 +27,18 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
   let target: Target | undefined
   let lines: string[] = []
   let size = 0
-  let pages = 0
+  /** Of the first line and the last. */
+  let from = 0
+  let to = 0
   let isSnapshot = false
+  let counts: Counts = {}
   let limit = CHUNK_BYTES
   let cancelTimer: (() => void) | undefined
   const lost = new Map<string, number>()
 
   const append = (line: string) => {
+    to = now()
+    if (!lines.length) from = to
     lines.push(line)
     size += line.length + 1
     cancelTimer ??= platform.after(FLUSH_MILLISECONDS, due)
@@ -39,12 +48,11 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
     cancelTimer = undefined
     lines = []
     size = 0
-    pages = 0
+    counts = {}
     isSnapshot = false
   }
   const say = (tag: string, payload: object) => {
-    if (target)
-      append(JSON.stringify({ type: 5, data: { tag, payload }, timestamp: platform.now() }))
+    if (target) append(textOf({ type: 5, data: { tag, payload }, timestamp: now() }))
   }
   return {
     target: () => target,
@@ -52,14 +60,18 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       clear()
       target = next
     },
+    /** The same events, and those that follow, go elsewhere. */
+    turn(next: Target) {
+      target = next
+    },
     /** How many characters make a chunk of the right size, as compression turns out here. */
     learn(charactersPerByte: number, chunkBytesMaximum: number) {
       limit = Math.min(CHUNK_BYTES * charactersPerByte, chunkBytesMaximum / 3)
     },
     say,
-    /** A page view begins, with what is written next. */
-    enter() {
-      pages++
+    /** One more of what the server counts; a page view begins with what is written next. */
+    count(what: Counted) {
+      counts[what] = Math.min((counts[what] ?? 0) + 1, COUNT_MAXIMUM)
     },
     write(line: string, snapshot: boolean) {
       if (!target) return
@@ -85,7 +97,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       const { id, number } = tab()
       tab().number++
       const place = { ...target, tab: id, number }
-      const about = { events: count, characters: text.length, pages, isSnapshot }
+      const about = { events: count, characters: text.length, counts, from, to, isSnapshot }
       clear()
       for (const line of rest.slice(count)) append(line)
       return { ...place, ...about, text, bytes: undefined, beaconed: false }

@@ -1,9 +1,9 @@
 import { backoff } from '../answer.ts'
-import type { Platform } from '../platform.ts'
+import type { Body, Platform } from '../platform.ts'
 import type { Server } from '../request.ts'
+import { createBuffer } from './buffer.ts'
+import type { Carrier } from './carrier.ts'
 import { bytesOf, type Chunk, pack, queryOf, sizeOf } from './chunk.ts'
-
-const BUFFER_BYTES_MAXIMUM = 16 * 1024 * 1024
 
 export interface QueueEvents {
   /** The server has retired this browser; whatever was waiting for it is gone. */
@@ -24,41 +24,40 @@ export type Queue = ReturnType<typeof createQueue>
  * Brings chunks to the server, one at a time and in order. Each is kept until the server has said
  * that it has it, in a buffer with an end.
  */
-export function createQueue(platform: Platform, server: Server, on: QueueEvents) {
-  let chunks: Chunk[] = []
-  let full = false
+export function createQueue(platform: Platform & Carrier, server: Server, on: QueueEvents) {
+  const buffer = createBuffer(on.drained)
   let sending = false
   let wake = () => {}
 
-  const total = () => chunks.reduce((sum, chunk) => sum + sizeOf(chunk), 0)
-  const remove = (chunk: Chunk) => {
-    chunks = chunks.filter((each) => each !== chunk)
-    if (!full || total() > BUFFER_BYTES_MAXIMUM / 2) return
-    full = false
-    on.drained()
-  }
   const discard = (browser?: string) => {
-    chunks = chunks.filter((chunk) => browser !== undefined && chunk.browser !== browser)
+    buffer.keep((chunk) => browser !== undefined && chunk.browser !== browser)
     wake()
   }
-  /** One try with the first chunk; answers how long to wait, where it must be tried again. */
+  const isTaken = (bytes: Body, chunk: Chunk) => {
+    try {
+      return platform.beacon(server.url('chunks', queryOf(chunk)), bytes)
+    } catch {
+      return false
+    }
+  }
+  /** One try with the first chunk; returns how long to wait, where it must be tried again. */
   const sendOne = async (chunk: Chunk, failures: number) => {
     await pack(chunk, platform.compress)
-    if (!chunks.includes(chunk)) return 0
+    if (!buffer.has(chunk)) return 0
     if (sizeOf(chunk) > on.chunkBytesMaximum()) {
-      remove(chunk)
+      buffer.remove(chunk)
       on.lost(chunk, 'too_big')
       return 0
     }
-    const { next, status, retryAfterSeconds } = await server.post(
+    const { next, status, retrySeconds } = await server.post(
       'chunks',
       bytesOf(chunk),
       queryOf(chunk),
     )
-    if (!chunks.includes(chunk)) return 0
-    if (next === 'retry') return backoff(failures + 1, retryAfterSeconds, platform.random())
+    if (!buffer.has(chunk)) return 0
+    if (next === 'retry') return backoff(failures + 1, retrySeconds, platform.random())
     if (next === 'continue') {
-      remove(chunk)
+      buffer.remove(chunk)
       if (status < 400) on.stored(chunk)
       else on.lost(chunk, 'refused')
     } else {
@@ -72,8 +71,9 @@ export function createQueue(platform: Platform, server: Server, on: QueueEvents)
     if (sending) return
     sending = true
     try {
-      for (let failures = 0; chunks[0]; ) {
-        const milliseconds = await sendOne(chunks[0], failures)
+      let failures = 0
+      for (let chunk = buffer.next(); chunk; chunk = buffer.next()) {
+        const milliseconds = await sendOne(chunk, failures)
         failures = milliseconds ? failures + 1 : 0
         if (milliseconds) await sleep(platform, milliseconds, (stop) => (wake = stop))
       }
@@ -81,25 +81,21 @@ export function createQueue(platform: Platform, server: Server, on: QueueEvents)
     sending = false
   }
   return {
+    buffer,
     add(chunk: Chunk) {
-      full ||= total() + sizeOf(chunk) > BUFFER_BYTES_MAXIMUM
-      if (full) return on.lost(chunk, 'buffer_full')
-      chunks.push(chunk)
+      if (!buffer.add(chunk)) return on.lost(chunk, 'buffer_full')
       void pack(chunk, platform.compress)
     },
     send,
     discard,
-    /** Whether everything is stored or lost. */
-    isEmpty: () => !chunks.length,
-    all: () => chunks,
     /** Ends a wait: the network is back, or the page is. */
     wake: () => wake(),
-    /** Hands over as beacons what fits into so many bytes; answers how many are left. */
+    /** Hands over as beacons what fits into so many bytes; returns how many are left. */
     beacon(room: number) {
-      for (const chunk of chunks) {
+      for (const chunk of buffer.ready()) {
         const bytes = chunk.beaconed ? undefined : bytesOf(chunk)
         if (!bytes || bytes.length > room) continue
-        if (!server.beacon('chunks', bytes, queryOf(chunk))) continue
+        if (!isTaken(bytes, chunk)) continue
         room -= bytes.length
         chunk.beaconed = true
       }

@@ -6,7 +6,13 @@ import { stars } from '../masking/text.ts'
 import { quiet } from '../quiet.ts'
 import { createAddress } from './address.ts'
 import { CHANGES, createBudget, ELEMENTS_MAXIMUM, FAULTS } from './budget.ts'
+import { now } from './clock.ts'
+import { recordExtras } from './extras.ts'
+import { onFlood } from './flood.ts'
+import { onMedia } from './media.ts'
+import { listen } from './page-natives.ts'
 import type { Record, Rrweb } from './rrweb.ts'
+import { createSheets } from './sheets.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 import { createTasks } from './tasks.ts'
 import { createWriter } from './writer.ts'
@@ -17,8 +23,12 @@ export interface RecorderOptions {
   write(line: string, isSnapshot: boolean): void
   /** Takes an event about the recording itself. */
   say(tag: string, payload: object): void
+  /** Whether an event still belongs where the one before did. If not, it is not recorded. */
+  still(): boolean
   /** The page has gone to another route, and none was loaded. */
   routed(): void
+  /** What rrweb saw, before it is masked. */
+  seen(event: eventWithTime): void
   /** Recording ended for good on this page; why has been said. */
   ended(): void
 }
@@ -30,6 +40,12 @@ export interface Recorder {
   pause(): void
   /** Writes what is still on its way: the page may be going away. */
   finish(): void
+  /** Writes what has been seen until now, but no half snapshot. */
+  write(): void
+  /** Takes an event, of our own too, in its place among the others. False: it is not recorded. */
+  emit(event: eventWithTime): boolean
+  /** What the recording calls a node; below 1 where it does not know it. */
+  idOf(node: Node): number
   /** Gives the page back as it was. */
   stop(): void
 }
@@ -37,6 +53,8 @@ export interface Recorder {
 const record = recordByRrweb as unknown as Record & { takeFullSnapshot(): void }
 
 const BLOCKED = '[data-lethe-block],[autocomplete*="cc-" i],[autocomplete*="one-time-code" i]'
+/** What a flood takes of the budget: one after the other is too much for a page as well. */
+const FLOOD_CHANGES = 5_000
 const IGNORED = '[data-lethe-ignore],[data-lethe-ignore] *'
 
 /**
@@ -44,17 +62,18 @@ const IGNORED = '[data-lethe-ignore],[data-lethe-ignore] *'
  * own, so that neither the page's work nor the snapshot grows by it.
  */
 export function createRecorder(options: RecorderOptions): Recorder {
-  const { masking, write, say } = options
-  const budget = createBudget(CHANGES, Date.now())
-  const faults = createBudget(FAULTS, Date.now())
+  const { masking, write, say, still } = options
+  const budget = createBudget(CHANGES, now())
+  const faults = createBudget(FAULTS, now())
+  const mask = createMasker(masking)
+  const sheets = createSheets(mask.look)
   const address = createAddress(masking.preset, options.routed)
-  let held: eventWithTime[] = []
   let snapshot: Snapshot | undefined
-  let stopRrweb: (() => void) | undefined
+  let held: eventWithTime[] = []
+  let rrweb: ReturnType<typeof startRrweb> | undefined
   let wanted = false
   let open = false
   let ended = false
-
   const end = (reason: string, detail: object = {}) => {
     if (ended) return
     ended = true
@@ -66,7 +85,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   /** rrweb calls this from inside the page's own calls, so it must not throw either. */
   const fault = () => {
     try {
-      if (faults.spend(1, Date.now())) resume()
+      if (faults.spend(1, now())) resume()
       else end('fault')
     } catch {
       quiet(end)('fault')
@@ -74,20 +93,25 @@ export function createRecorder(options: RecorderOptions): Recorder {
     return true
   }
   const inOwnTask = createTasks(fault)
-  const writer = createWriter(createMasker(masking), write, inOwnTask, fault)
+  const writer = createWriter(mask, write, inOwnTask, fault, () => sheets.isLate() && resume())
   const emit = (event: eventWithTime) => {
-    if (!open) return
-    if (!budget.spend(changesIn(event), Date.now())) return end('too_many_mutations')
-    if (snapshot) held.push(event)
+    if (!open || !still()) return false
+    options.seen(event)
+    if (!budget.spend(changesIn(event), now())) end('too_many_mutations')
+    else if (snapshot) held.push(event)
     else writer.queue([...address.moved(), event])
+    return open
   }
-  const snapshotWith = (rrweb: Rrweb) => {
+  const again = (changes: number) =>
+    open && (budget.spend(changes, now()) ? resume() : end('too_many_mutations'))
+  const snapshotWith = (given: Rrweb) => {
     held = []
-    snapshot = takeSnapshot(rrweb, inOwnTask, (events) => {
+    snapshot = takeSnapshot(given, inOwnTask, sheets.learn, (events) => {
       snapshot = undefined
+      if (!still()) return
       address.told()
-      writer.queue([...events, ...held])
-      held = []
+      writer.queue([...events, ...held.splice(0)])
+      for (const event of events) options.seen(event)
     })
   }
   const pause = () => {
@@ -101,36 +125,70 @@ export function createRecorder(options: RecorderOptions): Recorder {
     if (ended) return
     wanted = true
     // Half a page says nothing of how big it is, and rrweb would wait for all of it anyway.
-    if (document.readyState === 'loading') {
-      document.addEventListener('DOMContentLoaded', () => wanted && resume(), { once: true })
-      return
-    }
+    if (isLoading(() => wanted && resume())) return
     const elements = document.getElementsByTagName('*').length
     if (elements > ELEMENTS_MAXIMUM) return end('page_too_big', { elements })
     pause()
     open = wanted = true
-    if (stopRrweb) record.takeFullSnapshot()
-    else stopRrweb = record(rrwebOptions(masking, emit, snapshotWith, fault))
+    if (rrweb) record.takeFullSnapshot()
+    else rrweb = startRrweb(masking, emit, snapshotWith, fault, again)
   }
   const stop = () => {
     pause()
-    stopRrweb?.()
-    stopRrweb = undefined
+    rrweb = void rrweb?.stop()
   }
   const finish = () => {
-    try {
-      snapshot?.finish()
-    } catch {
-      fault()
-    }
+    quiet(() => snapshot?.finish())()
     writer.writeAll()
   }
-  return { resume, pause, finish, stop }
+  const idOf = (node: Node) => rrweb?.idOf(node) ?? -1
+  return { resume, pause, finish, write: writer.writeAll, emit, idOf, stop }
+}
+
+/** Whether the page is not all there yet; then it runs once it is. */
+function isLoading(run: () => void) {
+  if (document.readyState !== 'loading') return false
+  listen(document, 'DOMContentLoaded', run, { once: true })
+  return true
+}
+
+function startRrweb(
+  masking: Masking,
+  emit: (event: eventWithTime) => unknown,
+  snapshotWith: (rrweb: Rrweb) => void,
+  fault: () => boolean,
+  again: (changes: number) => unknown,
+) {
+  let rrweb: Rrweb | undefined
+  let isFlooded = false
+  const endExtras = recordExtras(() => rrweb, emit)
+  const endMedia = onMedia(() => again(0))
+  onFlood(() => {
+    isFlooded = true
+    again(FLOOD_CHANGES)
+  })
+  const take = (given: Rrweb) => {
+    rrweb = given
+    // Of what went in a flood nobody has told it.
+    if (isFlooded) rrweb.mirror.reset()
+    isFlooded = false
+    snapshotWith(given)
+  }
+  const stopRrweb = record(rrwebOptions(masking, emit, take, fault))
+  return {
+    idOf: (node: Node) => rrweb?.mirror.getId(node) ?? -1,
+    stop() {
+      endExtras()
+      endMedia()
+      onFlood(() => {})
+      stopRrweb?.()
+    },
+  }
 }
 
 function rrwebOptions(
   masking: Masking,
-  emit: (event: eventWithTime) => void,
+  emit: (event: eventWithTime) => unknown,
   snapshotWith: (rrweb: Rrweb) => void,
   errorHandler: () => boolean,
 ): Parameters<Record>[0] {

@@ -1,21 +1,33 @@
-import type { MaskingPreset } from '../api.ts'
+import type { MaskingPreset, Options } from '../api.ts'
+import type { LoadMore } from '../follow.ts'
 import type { Identity } from '../identity.ts'
 import { type Masking, tightest } from '../masking/preset.ts'
 import type { Platform } from '../platform.ts'
 import type { Server } from '../request.ts'
+import type { Era, Sessions } from '../sessions.ts'
+import { browserCarrier } from './carrier.ts'
+import type { Target } from './chunk.ts'
+import { makeLean } from './large.ts'
+import { moreOf } from './more-of.ts'
 import { createRecorder, type Recorder } from './recorder.ts'
 import { createUploader } from './uploader.ts'
 
-export interface RecordingOptions {
+export interface RecordingOptions extends Options {
   platform: Platform
   server: Server
+  loadMore: LoadMore
   /** What the page asks for. */
   masking: MaskingPreset
+  sessions: Sessions
   /** The server has retired this browser; whatever was waiting for it is gone. */
   retired(browserId: string): void
+  /** Whether this tab still records as the others do. If not, `aside` was called meanwhile. */
+  still(): boolean
   /** The server wants nothing more from this page. */
-  stopped(): void
+  halt(): void
 }
+
+export { watch } from './watch.ts'
 
 /** `offline`: the session is over, and the next one cannot be begun. */
 export type PauseReason = 'idle' | 'buffer_full' | 'offline'
@@ -26,68 +38,76 @@ export type Recording = ReturnType<typeof createRecording>
  * The part of the SDK that is loaded late: the recorder, turned on and off, and the uploader its
  * events go to.
  */
-export function createRecording({ platform, server, masking, retired, stopped }: RecordingOptions) {
-  let recorder: Recorder | undefined
-  let masked: Masking | undefined
+export function createRecording(options: RecordingOptions) {
   let state: 'off' | 'on' | 'ended' | PauseReason = 'off'
   /** The session that knows of this view of the page. */
   let counted: string | undefined
-
-  const uploader = createUploader(platform, server, {
-    retired,
-    stopped,
-    torn: () => (state === 'on' || state === 'buffer_full') && resume(),
-    hopeless: (reason) => end(reason),
+  const uploader = createUploader(uploadsOf(options), {
+    ...options,
+    torn: () => again(),
+    hopeless: (reason) => (reason === 'snapshot_too_big' && makeLean() ? resume() : ended(reason)),
     full: () => pause('buffer_full'),
   })
-  const stop = () => {
-    recorder?.stop()
-    recorder = undefined
-    if (state !== 'ended') state = 'off'
+  const more = moreOf(options, () => ({ recorder, uploader, again }))
+  const recorder = byMasking((wanted) =>
+    createRecorder({ ...options, ...uploader, ...more, masking: wanted, ended }),
+  )
+  const stop = (as: 'off' | 'ended' = 'off') => {
+    recorder.stop()
+    more.end()
+    if (state !== 'ended') state = as
   }
-  const end = (reason?: string) => {
+  const ended = (reason?: string) => {
     if (reason) uploader.say('lethe:stopped', { reason })
-    state = 'ended'
-    stop()
+    stop('ended')
     uploader.flush()
   }
-  const prepare = (wanted: Masking) => {
-    if (recorder && masked?.preset === wanted.preset && masked.unmask === wanted.unmask) return
-    recorder?.stop()
-    masked = wanted
-    const { write, say, enter } = uploader
-    recorder = createRecorder({ masking: wanted, write, say, routed: enter, ended: end })
-  }
   const resume = () => {
-    try {
-      state = 'on'
-      recorder?.resume()
-    } catch {
-      end('fault')
-    }
+    state = 'on'
+    if (!isDone(() => recorder.now()?.resume())) ended('fault')
   }
-  const finish = () => {
-    if (state === 'on') recorder?.finish()
-  }
+  const again = () => (state === 'on' || state === 'buffer_full') && resume()
+  const finish = () => state === 'on' && recorder.now()?.finish()
   const pause = (reason?: PauseReason) => {
     if (state !== 'on') return
     if (reason === 'idle' || reason === 'offline') finish()
-    recorder?.pause()
+    recorder.now()?.pause()
     state = reason ?? 'off'
     if (reason) uploader.say('lethe:paused', { reason })
   }
   return {
     ...uploader,
+    start: more.start,
     state: () => state,
     /** Records into this session from here on, beginning with a full snapshot. */
-    into({ browserId, sessionId, sampled, settings }: Identity) {
-      finish()
-      pause()
-      uploader.aim({ browser: browserId, session: sessionId }, settings.chunkBytesMaximum)
-      if (!sampled || state === 'ended') return
-      if (counted !== sessionId) uploader.enter()
+    into(identity: Identity) {
+      const { sessionId, sampled, settings } = identity
+      const wanted = tightest(options.masking, settings.masking)
+      // What a page before this one kept was masked as its own.
+      const isFit = sampled && (!recorder.now() || recorder.isFor(wanted))
+      const target = targetOf(identity)
+      uploader.settle(identity.id, isFit ? target : undefined)
+      const isGoingOn = isFit && state === 'on' && uploader.session() === sessionId
+      if (!isGoingOn) {
+        finish()
+        pause()
+      } else counted = sessionId
+      uploader.aim(target, settings.chunkBytesMaximum)
+      more.hold(sessionId)
+      if (isGoingOn || !sampled || state === 'ended') return
+      if (counted !== sessionId) uploader.routed()
       counted = sessionId
-      prepare(tightest(masking, settings.masking))
+      recorder.prepare(wanted)
+      resume()
+    },
+    settle: ({ id: of, identity }: Era) => uploader.settle(of, targetOf(identity)),
+    /** Ends the session in this call; what follows, from a snapshot on, waits for the next ids. */
+    aside(next: string) {
+      const isOn = state === 'on'
+      if (isOn) recorder.now()?.write()
+      uploader.aim({ browser: '', session: next })
+      if (!isOn) return
+      uploader.routed()
       resume()
     },
     /** The page is back from the browser's memory, which is a view of its own. */
@@ -98,5 +118,52 @@ export function createRecording({ platform, server, masking, retired, stopped }:
     pause,
     finish,
     stop,
+  }
+}
+
+function isDone(run: () => void) {
+  try {
+    run()
+    return true
+  } catch {
+    return false
+  }
+}
+
+const uploadsOf = (options: RecordingOptions) => ({
+  ...options,
+  platform: { ...browserCarrier, ...options.platform },
+  generation: options.sessions.era().id,
+})
+
+/** Where what was kept aside in an era goes; nowhere where it never had a session. */
+const targetOf = (identity: Identity | undefined): Target | undefined =>
+  identity && {
+    browser: identity.browserId,
+    session: identity.sessionId,
+    startedAt: identity.startedAt,
+  }
+
+/** A recorder, created again where it has to mask otherwise. */
+function byMasking(create: (masking: Masking) => Recorder) {
+  let recorder: Recorder | undefined
+  let masking: Masking | undefined
+  const stop = () => {
+    recorder?.stop()
+    recorder = undefined
+  }
+  const isFor = ({ preset, unmask }: Masking) =>
+    recorder !== undefined && masking?.preset === preset && masking.unmask === unmask
+  return {
+    now: () => recorder,
+    masking: () => masking,
+    isFor,
+    stop,
+    prepare(wanted: Masking) {
+      if (isFor(wanted)) return
+      stop()
+      masking = wanted
+      recorder = create(wanted)
+    },
   }
 }

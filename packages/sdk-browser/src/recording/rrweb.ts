@@ -21,6 +21,8 @@ export interface Rrweb {
     adoptStyleSheets(sheets: CSSStyleSheet[], hostId: number): void
   }
   shadowDomManager: { init(): void }
+  /** A sheet as text; `null` where it may not be read. */
+  stringifyStylesheet(sheet: CSSStyleSheet): string | null
 }
 
 export interface MutationBuffer {

@@ -1,4 +1,7 @@
 import type { eventWithTime, serializedNodeWithId } from '@rrweb/types'
+import { now, setClock } from './clock.ts'
+import { mediaOf } from './media.ts'
+import { elapsed } from './page-natives.ts'
 import type { MutationBuffer, Rrweb } from './rrweb.ts'
 
 /** How long one slice may keep the page waiting. A task over 50 ms is felt. */
@@ -30,11 +33,14 @@ interface Frame {
 export function takeSnapshot(
   rrweb: Rrweb,
   yieldThen: (run: () => void) => void,
+  learn: (sheets: CSSStyleSheet[]) => void,
   done: (events: eventWithTime[]) => void,
 ): Snapshot {
-  const timestamp = Date.now()
+  setClock()
+  const timestamp = now()
   const frames: Frame[] = []
   const locked = new Set<MutationBuffer>()
+  const roots = new Set<Document | ShadowRoot>([document])
   let root: serializedNodeWithId | null = null
   let over = false
 
@@ -48,14 +54,19 @@ export function takeSnapshot(
     over = true
     if (events.length) done(events)
     for (const buffer of locked) buffer.unlock()
-    const sheets = document.adoptedStyleSheets
-    if (events.length && sheets?.length) {
-      rrweb.stylesheetManager.adoptStyleSheets(sheets, rrweb.mirror.getId(document))
+    if (!events.length) return
+    // rrweb tells of those of a shadow root when the page attaches it: the snapshot may not have
+    // come to its host by then.
+    for (const root of roots) {
+      const { adoptedStyleSheets: sheets } = root
+      const host = 'host' in root ? root.host : root
+      if (sheets?.length) rrweb.stylesheetManager.adoptStyleSheets(sheets, rrweb.mirror.getId(host))
     }
   }
   const begin = () => {
     rrweb.stylesheetManager.reset()
     rrweb.shadowDomManager.init()
+    learn(document.adoptedStyleSheets ?? [])
     root = visit(rrweb, document, frames)
   }
   const slice = (until: number) => {
@@ -66,24 +77,31 @@ export function takeSnapshot(
     if (!root) begin()
     const changed = rrweb.mutationBuffers.filter((each) => each.addedSet.size + each.movedSet.size)
     for (let count = 1; frames.length; count++) {
+      const { isShadow, next, parent } = frames[frames.length - 1] as Frame
+      if (isShadow && !next) {
+        roots.add(parent as ShadowRoot)
+        learn((parent as ShadowRoot).adoptedStyleSheets ?? [])
+      }
       step(rrweb, frames, changed)
-      if (count % 32 === 0 && performance.now() > until) break
+      if (count % 32 === 0 && elapsed() > until) break
     }
     lockAll()
     for (const frame of frames) frame.isOld = true
-    if (frames.length) yieldThen(() => slice(performance.now() + SLICE_MILLISECONDS))
+    if (frames.length) yieldThen(() => slice(elapsed() + SLICE_MILLISECONDS))
     else end(eventsOf(root as unknown as serializedNodeWithId, timestamp))
   }
 
   lockAll()
-  yieldThen(() => slice(performance.now() + SLICE_MILLISECONDS))
+  yieldThen(() => slice(elapsed() + SLICE_MILLISECONDS))
   return { finish: () => slice(Number.POSITIVE_INFINITY), cancel: () => end([]) }
 }
 
 function eventsOf(node: serializedNodeWithId, timestamp: number): eventWithTime[] {
   const { scrollX: left, scrollY: top, innerWidth: width, innerHeight: height } = window
+  // The player needs it before the snapshot, and a recording begins with these two.
+  const meta = { href: location.href, width, height, media: mediaOf() }
   return [
-    { type: 4, data: { href: location.href, width, height }, timestamp },
+    { type: 4, data: meta, timestamp },
     { type: 2, data: { node, initialOffset: { left, top } }, timestamp },
   ]
 }
@@ -192,7 +210,8 @@ function descend(
     const list = rrweb.childNodes(of)
     const children: Node[] = []
     for (let at = 0; at < list.length; at++) children.push(list[at] as Node)
-    if (children.length)
+    // An empty shadow root may have style sheets all the same.
+    if (children.length || isShadow)
       frames.push({ parent: of, children, next: 0, into, isShadow, isOld: false })
   }
   if (shadow) push(shadow, true)
@@ -200,7 +219,7 @@ function descend(
 }
 
 const SLOW = new Set(
-  'srcset imagesrcset background data xlink:href data-lethe-block autocomplete'.split(' '),
+  'srcset imagesrcset background data xlink:href data-lethe-block autocomplete popover'.split(' '),
 )
 
 /** The attributes of an element that needs nothing special; else nothing, and rrweb does it. */

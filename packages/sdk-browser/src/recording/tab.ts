@@ -1,7 +1,13 @@
 import type { Platform } from '../platform.ts'
-import { readJson } from '../storage.ts'
+import { parseJson } from '../storage.ts'
+import { now, setClock } from './clock.ts'
 
 const NAME = 'lethe.tab'
+const CLOCK = 'lethe.clock'
+/** The session of this tab that waits for nothing any more. */
+export const STARTED = 'lethe.on'
+/** A session, and which assets this tab has put into it. */
+export const SENT = 'lethe.assets'
 
 /** One tab of the browser, over page loads: its chunks are numbered through. */
 export interface Tab {
@@ -14,16 +20,15 @@ export interface Tab {
  * duplicated tab begins with a copy of the store: it must not number chunks under the same id.
  */
 export function claimTab({ tab, random }: Platform): Tab {
-  const left = readJson<Tab>(tab, NAME)
+  const left = parseJson<Tab>(tab.get(NAME))
   tab.remove(NAME)
+  setClock(Number(tab.get(CLOCK)) || 0)
   if (left && /^\w{1,32}$/.test(left.id) && left.number >= 0) return left
-  return {
-    id: Array.from({ length: 3 }, () => Math.floor(random() * 2 ** 32).toString(36)).join(''),
-    number: 0,
-  }
+  return { id: `t${random()}`.replace(/\W/g, ''), number: 0 }
 }
 
-/** Leaves the number for the next page of this tab. */
+/** Leaves the number for the next page of this tab, and the clock, which goes on from there. */
 export function releaseTab(platform: Platform, tab: Tab) {
   platform.tab.set(NAME, JSON.stringify(tab))
+  platform.tab.set(CLOCK, `${now()}`)
 }

@@ -1,9 +1,10 @@
 import type { Platform } from '../platform.ts'
 import type { Server } from '../request.ts'
+import type { Carrier } from './carrier.ts'
 import { keepUnsent, sizeOf, type Target, takeUnsent } from './chunk.ts'
 import { createCollector } from './collector.ts'
 import { createQueue } from './queue.ts'
-import { claimTab, releaseTab } from './tab.ts'
+import { claimTab, releaseTab, SENT, STARTED } from './tab.ts'
 
 const REFUSALS_MAXIMUM = 3
 const CONFIRM_MILLISECONDS = 5_000
@@ -14,7 +15,7 @@ export interface UploaderEvents {
   /** The server has retired this browser; whatever was waiting for it is gone. */
   retired(browser: string): void
   /** The server wants nothing more from this page. */
-  stopped(): void
+  halt(): void
   /** Something is missing from the recording: it can only go on with a new snapshot. */
   torn(): void
   /** This page cannot be recorded, and why. */
@@ -23,8 +24,16 @@ export interface UploaderEvents {
   full(): void
 }
 
+export interface UploaderOptions {
+  platform: Platform & Carrier
+  server: Server
+  /** What pages before this one kept for the browsers of others is gone. */
+  generation: string
+}
+
 /** Where recorded events go: collected into chunks, and brought to the server. */
-export function createUploader(platform: Platform, server: Server, on: UploaderEvents) {
+export function createUploader(options: UploaderOptions, on: UploaderEvents) {
+  const { platform, server, generation } = options
   let tab = claimTab(platform)
   let chunkBytesMaximum = Number.POSITIVE_INFINITY
   let refusals = 0
@@ -41,6 +50,7 @@ export function createUploader(platform: Platform, server: Server, on: UploaderE
     tooLong(isSnapshot) {
       collector.lose(1, 'too_big')
       if (isSnapshot) on.hopeless('snapshot_too_big')
+      else on.torn()
     },
   })
   const queue = createQueue(platform, server, {
@@ -50,7 +60,7 @@ export function createUploader(platform: Platform, server: Server, on: UploaderE
     },
     stopped() {
       collector.aim(undefined)
-      on.stopped()
+      on.halt()
     },
     stored(chunk) {
       refusals = 0
@@ -67,46 +77,91 @@ export function createUploader(platform: Platform, server: Server, on: UploaderE
     drained: on.torn,
     chunkBytesMaximum: () => chunkBytesMaximum,
   })
-  const unsent = takeUnsent(platform)
+  const unsent = takeUnsent(platform, generation)
   for (const chunk of unsent.chunks) queue.add(chunk)
   if (unsent.lost) collector.lose(unsent.lost, 'buffer_full')
 
   return {
-    write: collector.write,
-    say: collector.say,
-    enter: collector.enter,
-    flush,
+    ...{ write: collector.write, say: collector.say, count: collector.count, flush },
+    /** A page view begins, with what is written next. */
+    routed: () => collector.count('pages'),
     wake: queue.wake,
     /** Events belong to another session from here on; what was collected goes to the one before. */
     aim(target: Target | undefined, bytesMaximum = chunkBytesMaximum) {
-      flush()
       chunkBytesMaximum = bytesMaximum
+      if (target && target.session === collector.target()?.session) return
+      flush()
       collector.aim(target)
     },
     session: () => collector.target()?.session,
+    ...whose(collector, queue, flush),
     /** Forgets what waits for one browser, or everything. */
     discard(browser?: string) {
       collector.aim(undefined)
       queue.discard(browser)
+      for (const name of [STARTED, SENT]) platform.tab.remove(name)
     },
     /** The page may be gone in a moment; `leaving` if that is all but certain. */
     hide(leaving: boolean) {
-      const room = queue.beacon(BEACON_BYTES_MAXIMUM)
-      const first = collector.cut(room)
-      if (first) queue.add(first)
-      queue.beacon(room)
-      const rest = collector.cut()
-      if (rest) queue.add(rest)
+      handOver(collector, queue)
       if (leaving) {
-        keepUnsent(platform, queue.all())
+        keepUnsent(platform, queue.buffer.all())
         releaseTab(platform, tab)
-      } else if (!queue.isEmpty()) platform.after(CONFIRM_MILLISECONDS, () => void queue.send())
+      } else if (queue.buffer.all().length)
+        platform.after(CONFIRM_MILLISECONDS, () => void queue.send())
     },
     /** The page is back from the browser's memory; another may have used the tab's numbers. */
     show() {
       tab = claimTab(platform)
       void queue.send()
       queue.wake()
+    },
+  }
+}
+
+/** Gives the browser what fits into beacons, and keeps the rest in chunks. */
+function handOver(
+  { cut }: ReturnType<typeof createCollector>,
+  { add, beacon }: ReturnType<typeof createQueue>,
+) {
+  const room = beacon(BEACON_BYTES_MAXIMUM)
+  const first = cut(room)
+  if (first) add(first)
+  beacon(room)
+  const rest = cut()
+  if (rest) add(rest)
+}
+
+export type Uploader = ReturnType<typeof createUploader>
+
+/** What belongs to whom, where that is told later. */
+function whose(
+  collector: ReturnType<typeof createCollector>,
+  { buffer, send }: ReturnType<typeof createQueue>,
+  flush: () => void,
+) {
+  return {
+    trim: buffer.trim,
+    /** What waits for the ids of a generation goes there; without them it goes. */
+    settle(generation: string, to?: Target) {
+      const target = collector.target()
+      const isCurrent = target?.browser === '' && target.session === generation
+      if (isCurrent) flush()
+      buffer.settle(generation, to)
+      if (isCurrent && to) collector.turn(to)
+      else if (isCurrent) collector.aim(undefined)
+      void send()
+    },
+    /** What is recorded from here on is kept until `release`. */
+    hold(by = 1) {
+      flush()
+      buffer.hold(by)
+    },
+    /** Sends what was held, or throws it away where it turned out to belong to nobody here. */
+    release(isKept: boolean, by = 1) {
+      flush()
+      buffer.release(isKept, by)
+      void send()
     },
   }
 }

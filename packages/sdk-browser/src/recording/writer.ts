@@ -1,5 +1,7 @@
 import type { eventWithTime } from '@rrweb/types'
 import type { MaskEvent } from '../masking/masker.ts'
+import { elapsed } from './page-natives.ts'
+import { textOf } from './text-of.ts'
 
 /** How long one task may keep the page waiting. A task over 50 ms is felt. */
 const SLICE_MILLISECONDS = 8
@@ -10,6 +12,7 @@ export function createWriter(
   write: (line: string, isSnapshot: boolean) => void,
   inOwnTask: (run: () => void) => void,
   fault: () => void,
+  written: () => unknown,
 ) {
   let waiting: eventWithTime[] = []
   /** Of the first one that waits, where that is a snapshot. */
@@ -27,8 +30,8 @@ export function createWriter(
       if (slices && !masked) return
       slices = undefined
       waiting.shift()
-      if (masked) write(JSON.stringify(masked), event.type === 2)
-      if (performance.now() > until) return
+      if (masked) write(textOf(masked), event.type === 2)
+      if (elapsed() > until) return
     }
   }
   const writeAll = (until = Number.POSITIVE_INFINITY) => {
@@ -44,7 +47,8 @@ export function createWriter(
     isScheduled = true
     inOwnTask(() => {
       isScheduled = false
-      writeAll(performance.now() + SLICE_MILLISECONDS)
+      writeAll(elapsed() + SLICE_MILLISECONDS)
+      if (!waiting.length) written()
       schedule()
     })
   }

@@ -19,7 +19,7 @@ export interface Blobs {
    */
   open(prefix: string): Promise<void>
   /**
-   * Durable when it answers; a blob of that key is replaced as a whole. After a fault, `aborted`
+   * Durable when it returns; a blob of that key is replaced as a whole. After a fault, `aborted`
    * included, the blob may be there or not, never a part of it: delete it.
    */
   put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>
@@ -29,7 +29,7 @@ export interface Blobs {
   delete(keys: readonly string[], signal?: AbortSignal): Promise<void>
   /**
    * Removes all that is under the prefix until nothing is listed: blobs, their versions, delete
-   * markers, open multipart uploads, what a crashed put left. Durable when it answers, also when
+   * markers, open multipart uploads, what a crashed put left. Durable when it returns, also when
    * an earlier call did the work and crashed. Nothing there is no error. The prefix has two
    * segments at least: no mistake in one id empties the store. Memory does not grow with the
    * number of blobs.
@@ -41,11 +41,16 @@ export interface Blobs {
    * directory is nothing.)
    */
   isEmpty(prefix: string, signal?: AbortSignal): Promise<boolean>
+  /**
+   * How many blobs are under the prefix. Throws `symbolic_link` and
+   * `foreign_entry` for what leads out of it, or is no blob's file or a folder of ours.
+   */
+  count(prefix: string, signal?: AbortSignal): Promise<number>
   /** The keys under the prefix, read in pages, in no promised order. */
   list(prefix: string): AsyncIterable<string>
   /**
    * Writes, reads, lists and deletes a blob of its own, so that a missing permission is found
-   * before an erasure needs it. Answers what an operator should know about the store.
+   * before an erasure needs it. Returns what an operator should know about the store.
    */
   check(): Promise<BlobsRemark[]>
   /** Ends idle connections. */
@@ -80,7 +85,8 @@ export type BlobsRemark =
  * `not_empty` (something keeps writing under the prefix), `delete_refused` (the store keeps some
  * of the blobs, for instance under an object lock), `versions_hidden` (the bucket keeps versions
  * and does not list them, so nothing can be erased from it), `symbolic_link` (one stands where a
- * directory of ours should be).
+ * directory or blob of ours should be), `foreign_entry` (a mount, a socket or a device does, a file
+ * where a folder should be, or a folder among the blobs).
  */
 export type BlobFaultCode =
   | 'invalid_key'
@@ -96,6 +102,7 @@ export type BlobFaultCode =
   | 'delete_refused'
   | 'versions_hidden'
   | 'symbolic_link'
+  | 'foreign_entry'
   | 'failed'
 
 export class BlobFault extends Error {
@@ -121,6 +128,10 @@ export const browserPrefix = (projectId: number, browserId: string) =>
 
 export const sessionPrefix = (projectId: number, browserId: string, sessionId: string) =>
   `${browserPrefix(projectId, browserId)}${sessionId}/`
+
+/** How many segments lie between this prefix and the names of its blobs; undefined where any may. */
+export const blobLevels = ([top, ...others]: readonly string[]): number | undefined =>
+  top === 'blobs' ? 3 - others.length : undefined
 
 export const ledgerPrefix = (projectId: number) => `ledger/${projectId}/`
 

@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { constants, type Dirent } from 'node:fs'
+import { constants, writeFile as writeFileWithCallback } from 'node:fs'
 import { lstat, mkdir, open, opendir, realpath, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { inLanes } from '../lanes.ts'
 import {
   BlobFault,
   type BlobFaultCode,
   BlobMissing,
   type Blobs,
+  blobLevels,
   type DeletePrefixOptions,
   keySegments,
   prefixSegments,
@@ -15,10 +18,9 @@ import {
 import { makeDirectories, syncDirectory, unlessMissing } from './durable.ts'
 import { probe } from './probe.ts'
 import { sharing } from './sharing.ts'
-import { removeTree } from './tree-removal.ts'
+import { countTree, partsOf, removeTree } from './tree-removal.ts'
 
 const unlinksAtOnce = 8
-const entriesAPart = 256
 const passesMaximum = 10
 
 /**
@@ -35,6 +37,7 @@ export async function openFolder(folder: string): Promise<Blobs> {
     get: async (key, signal) => get(root, keySegments(key), signal),
     delete: async (keys, signal) => deleteKeys(root, keys.map(keySegments), signal),
     deletePrefix: async (prefix, options) => deletePrefix(root, prefixSegments(prefix, 2), options),
+    count: async (prefix) => count(root, prefixSegments(prefix)),
     isEmpty: async (prefix, signal) => isEmpty(root, prefixSegments(prefix), signal),
     list: (prefix) => list(root, prefix),
     close() {},
@@ -61,9 +64,9 @@ function makePlace(root: string, segments: string[]): Promise<void> {
         await mkdir(place, { mode: 0o700 })
       } catch (error) {
         if (codeOf(error) !== 'EEXIST') throw error
-        await assertDirectory(place)
+        await assertDirectory(place, segments)
       }
-      // Also when it was there: whoever made it may not have come to this line yet.
+      // Also when it was there: the process that created it may not have come to this line yet.
       await syncDirectory(parent)
     }
   })
@@ -87,15 +90,12 @@ function put(root: string, segments: string[], bytes: Uint8Array, signal?: Abort
   })
 }
 
-async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
-  const file = await open(path, 'wx', 0o600)
-  try {
-    await file.writeFile(bytes)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}
+// With a callback: a handle of its own for each file costs more than the four system calls.
+const writeFile = promisify(writeFileWithCallback)
+
+/** A new file, which outlives a power cut once its directory is synced as well. */
+const writeDurably = (path: string, bytes: Uint8Array) =>
+  writeFile(path, bytes, { flag: 'wx', mode: 0o600, flush: true })
 
 function get(root: string, segments: string[], signal?: AbortSignal): Promise<Uint8Array> {
   return faults('blob_missing', async () => {
@@ -116,7 +116,7 @@ function deleteKeys(root: string, keys: string[][], signal?: AbortSignal): Promi
     const places = new Map<string, string[]>()
     for (const segments of keys) places.set(segments.slice(0, -1).join('/'), segments.slice(0, -1))
     for (const segments of places.values()) await nearestPlace(root, segments)
-    await inParallel(keys, async (segments) => {
+    await inLanes(keys, unlinksAtOnce, async (segments) => {
       throwIfAborted(signal)
       await unlink(join(root, ...segments)).catch(unlessMissing)
     })
@@ -141,7 +141,7 @@ function deletePrefix(
     throwIfAborted(signal)
     // Whatever stands on the way to the prefix and is not a directory of ours ends it here.
     await nearestPlace(root, segments)
-    for (let pass = 1; !(await removeTree(folder, note)); pass++) {
+    for (let pass = 1; !(await removeTree(folder, blobLevels(segments), note)); pass++) {
       if (pass === passesMaximum) {
         throw new BlobFault('not_empty', 'Something keeps writing under a prefix being deleted.')
       }
@@ -149,6 +149,13 @@ function deletePrefix(
     // Also when nothing was there: an earlier call may have crashed between its rmdir and this.
     await syncDirectory(await nearestPlace(root, segments.slice(0, -1)))
     return removed
+  })
+}
+
+function count(root: string, segments: string[]): Promise<number> {
+  return faults('failed', async () => {
+    const place = await nearestPlace(root, segments)
+    return place === join(root, ...segments) ? countTree(place, blobLevels(segments)) : 0
   })
 }
 
@@ -187,39 +194,12 @@ async function* keysUnder(folder: string, prefix: string): AsyncGenerator<string
   }
 }
 
-/** The entries of a directory, some at a time; none where there is no directory. */
-async function* partsOf(folder: string): AsyncGenerator<Dirent[]> {
-  const directory = await opendir(folder, { bufferSize: entriesAPart }).catch(unlessMissing)
-  if (!directory) return
-  let part: Dirent[] = []
-  for await (const entry of directory) {
-    part.push(entry)
-    if (part.length < entriesAPart) continue
-    yield part
-    part = []
-  }
-  if (part.length > 0) yield part
-}
-
-async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  let next = 0
-  const lane = async () => {
-    while (next < items.length) await work(items[next++] as T)
-  }
-  try {
-    await Promise.all(Array.from({ length: unlinksAtOnce }, lane))
-  } finally {
-    // After a fault in one lane the others take no further item.
-    next = items.length
-  }
-}
-
 const realPathOf = sharing((place) => realpath(place))
 
 /** The directory of these segments, as it really lies; a missing one is ENOENT. */
 async function realPlace(root: string, segments: string[]): Promise<string> {
   const place = join(root, ...segments)
-  if ((await realPathOf(place)) !== place) throw symbolicLink()
+  if ((await realPathOf(place)) !== place) throw symbolicLink(segments)
   return place
 }
 
@@ -235,22 +215,26 @@ const nearest = sharing(async (place, root: string, segments: string[]): Promise
   if (above !== join(place, '..')) return above
   const stats = await lstat(place).catch(unlessMissing)
   if (!stats) return above
-  if (stats.isSymbolicLink()) throw symbolicLink()
+  if (stats.isSymbolicLink()) throw symbolicLink(segments)
   if (!stats.isDirectory()) throw notADirectory()
   return place
 })
 
-async function assertDirectory(path: string): Promise<void> {
+async function assertDirectory(path: string, segments: string[]): Promise<void> {
   const stats = await lstat(path).catch(unlessMissing)
-  if (stats?.isSymbolicLink()) throw symbolicLink()
+  if (stats?.isSymbolicLink()) throw symbolicLink(segments)
   if (stats && !stats.isDirectory()) throw notADirectory()
 }
 
 const notADirectory = () =>
-  new BlobFault('failed', 'A file stands where a directory of the blob store should be.')
+  new BlobFault('failed', 'There is a file where a directory of the blob store should be.')
 
-const symbolicLink = () =>
-  new BlobFault('symbolic_link', 'A symbolic link stands inside the folder of the blobs.')
+/** Of an operator's own folders, such as `ledger` on another disk, the name helps; ids would not. */
+const symbolicLink = ([top = '']: string[]) =>
+  new BlobFault(
+    'symbolic_link',
+    `There is a symbolic link in it, at or below "${top}", and symbolic links are not followed: put the folder itself there, or mount the whole folder of the blobs.`,
+  )
 
 function throwIfAborted(signal?: AbortSignal): void {
   if (signal?.aborted) {
@@ -286,5 +270,5 @@ function asFault(error: unknown, ofMissing: BlobFaultCode): BlobFault {
   const code = system === 'ENOENT' ? ofMissing : (codes[system] ?? 'failed')
   if (code === 'blob_missing') return new BlobMissing()
   // The system's own message holds the whole path; its code says as much.
-  return new BlobFault(code, `The folder of the blobs answered ${system}.`)
+  return new BlobFault(code, `The folder of the blobs returned ${system}.`)
 }

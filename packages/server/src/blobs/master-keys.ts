@@ -37,7 +37,7 @@ export function parseMasterKeys(text: string): MasterKeys {
     byId.set(id, keyOf(id, encoded))
   }
   const [first] = byId
-  if (!first) throw new MasterKeyRefused('There is no master key in the setting.')
+  if (!first) throw new MasterKeyRefused('The setting contains no master key.')
   return { current: { id: first[0], key: first[1] }, byId }
 }
 
@@ -46,7 +46,7 @@ function keyOf(id: string, encoded: string): KeyObject {
   // Buffer skips what is not base64; encoding again shows whether it did.
   const standard = encoded.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
   if (bytes.length !== keyBytes || bytes.toString('base64').replace(/=+$/, '') !== standard) {
-    throw new MasterKeyRefused(`The master key ${id} is not 32 bytes of base64.`)
+    throw new MasterKeyRefused(`The master key ${id} is not 32 bytes in base64.`)
   }
   const key = createSecretKey(bytes)
   bytes.fill(0)
@@ -78,7 +78,7 @@ export async function masterKeyFile(
   try {
     const stats = await file.stat()
     if ((stats.mode & 0o077) !== 0) {
-      throw new MasterKeyRefused('The master key file is open to others: chmod 600 it.')
+      throw new MasterKeyRefused('Other users can read the master key file: run chmod 600 on it.')
     }
     return parseMasterKeys(await file.readFile('utf8'))
   } finally {
@@ -89,7 +89,9 @@ export async function masterKeyFile(
 async function assertApart(place: string, apartFrom: readonly string[]): Promise<void> {
   for (const other of apartFrom) {
     if (place.startsWith(`${await realpathIfAny(other)}${sep}`)) {
-      throw new MasterKeyRefused('The master key file lies in a folder of what it seals.')
+      throw new MasterKeyRefused(
+        'The master key file is inside a folder that it encrypts: move it out.',
+      )
     }
   }
 }
@@ -103,7 +105,7 @@ async function createKeyFile(path: string): Promise<void> {
   const temporary = join(folder, `.master-key-${randomUUID()}`)
   const file = await open(temporary, 'wx', 0o600)
   try {
-    // A random id: where the file is lost and made anew, data keys say which key they miss.
+    // A random id: if the file is lost and created again, data keys say which key they miss.
     const id = `k${randomBytes(4).toString('hex')}`
     await file.writeFile(`${id}:${randomBytes(keyBytes).toString('base64')}\n`)
     await file.sync()

@@ -12,7 +12,7 @@ export async function probe(blobs: Omit<Blobs, 'check'>): Promise<void> {
   const read = await blobs.get(`${prefix}read`)
   await blobs.deletePrefix(prefix)
   if (Buffer.compare(read, bytes) !== 0) {
-    throw new BlobFault('failed', 'The blob store answered other bytes than it was given.')
+    throw new BlobFault('failed', 'The blob store returned other bytes than were written.')
   }
   if (!(await blobs.isEmpty(prefix))) {
     throw new BlobFault('not_empty', 'The blob store still lists what it said was deleted.')

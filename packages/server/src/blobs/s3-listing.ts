@@ -29,7 +29,7 @@ export interface Listing {
 
 /*
  * A page may be empty and yet not the last. A server that says there is more, and not where, ends
- * the pages: whoever deletes lists again from the start, and none is taken for the proof that
+ * the pages: a deletion lists again from the start, and none is taken for the proof that
  * nothing is left unless it came to its end (`isEmpty` in s3.ts asks for that).
  */
 

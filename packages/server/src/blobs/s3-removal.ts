@@ -5,6 +5,7 @@ import {
   DeleteObjectsCommand,
   GetBucketVersioningCommand,
 } from '@aws-sdk/client-s3'
+import { inLanes } from '../lanes.ts'
 import { BlobFault, type DeletePrefixOptions, type Removed } from './blobs.ts'
 import { type Bucket, request } from './s3-bucket.ts'
 import { isNotOffered, serverCode } from './s3-faults.ts'
@@ -12,7 +13,7 @@ import { objectPages, type Stored, uploadPages, versionPages } from './s3-listin
 
 /** Few enough that no request takes long, so that progress is seen. A page makes four. */
 const deletesARequest = 250
-const requestsAtOnce = 8
+export const requestsAtOnce = 8
 /** Passes in which the first thing listed was listed first before: it did not go. */
 const stalledPassesMaximum = 6
 /** However much a server shows in a pass: something keeps writing. */
@@ -134,7 +135,7 @@ async function removePart(removal: Removal, part: Stored[]): Promise<void> {
 const nameOf = ({ name, versionId }: Pick<Stored, 'name' | 'versionId'>) =>
   `${name}\n${versionId ?? ''}`
 
-/** Answers which of them are still there. The answer is 200 whatever happened to each. */
+/** Returns which of them are still there. The answer is 200 whatever happened to each. */
 async function deleteInBulk(removal: Removal, part: Stored[]): Promise<Set<string>> {
   const { bucket, signal } = removal
   const Objects = part.map(({ name, versionId }) => ({
@@ -171,7 +172,7 @@ function refuse(removal: Removal, code: string): void {
 async function deleteEach(removal: Removal, part: Stored[]): Promise<Set<string>> {
   const { bucket, signal } = removal
   const failed = new Set<string>()
-  await inParallel(part, async (stored) => {
+  await inLanes(part, requestsAtOnce, async (stored) => {
     const command = new DeleteObjectCommand({
       Bucket: bucket.name,
       Key: stored.name,
@@ -197,7 +198,7 @@ async function removeUploads(removal: Removal): Promise<void> {
     for await (const page of uploadPages(removal)) {
       const chosen = only ? page.filter(({ name }) => name === only) : page
       removal.first ??= chosen[0]?.uploadId
-      await inParallel(chosen, async ({ name, uploadId }) => {
+      await inLanes(chosen, requestsAtOnce, async ({ name, uploadId }) => {
         const command = new AbortMultipartUploadCommand({
           Bucket: bucket.name,
           Key: name,
@@ -220,15 +221,3 @@ function unlessGone(error: unknown): void {
 }
 
 const refusalOf = (error: unknown) => serverCode((error as Error).cause ?? error)
-
-export async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>) {
-  let next = 0
-  const lane = async () => {
-    while (next < items.length) await work(items[next++] as T)
-  }
-  try {
-    await Promise.all(Array.from({ length: requestsAtOnce }, lane))
-  } finally {
-    next = items.length
-  }
-}

@@ -1,10 +1,11 @@
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import { inLanes } from '../lanes.ts'
 import { BlobFault, type Blobs, type BlobsRemark, keySegments, prefixSegments } from './blobs.ts'
 import { probe } from './probe.ts'
 import { type Bucket, type BucketOptions, connectBucket, request } from './s3-bucket.ts'
 import { isNotOffered } from './s3-faults.ts'
 import { type Listing, objectPages, uploadPages, versionPages } from './s3-listing.ts'
-import { assertUnversioned, inParallel, removeAll } from './s3-removal.ts'
+import { assertUnversioned, removeAll, requestsAtOnce } from './s3-removal.ts'
 
 /**
  * Blobs in a bucket of S3 or of a server that speaks like it. Needed permissions: PutObject,
@@ -28,11 +29,13 @@ export async function openBucket(options: BucketOptions): Promise<Blobs> {
     put: async (key, bytes, signal) => put(bucket, named(key), bytes, signal),
     get: async (key, signal) => get(bucket, named(key), signal),
     async delete(keys, signal) {
-      await inParallel(keys.map(named), async (name) => {
+      await inLanes(keys.map(named), requestsAtOnce, async (name) => {
         await removeAll(bucket, { prefix: name, only: name }, signal && { signal })
       })
     },
     deletePrefix: async (prefix, given) => removeAll(bucket, { prefix: under(prefix, 2) }, given),
+    count: async (prefix, signal) =>
+      count({ bucket, prefix: under(prefix), ...(signal && { signal }) }),
     isEmpty: async (prefix, signal) =>
       isEmpty({ bucket, prefix: under(prefix), pageMaximum: 1, ...(signal && { signal }) }),
     list: (prefix) => list(bucket, prefix, under),
@@ -79,6 +82,27 @@ async function isEmpty(listing: Listing): Promise<boolean> {
     if (!isNotOffered(error)) throw error
     return true
   }
+}
+
+/** A blob under a delete marker is there as much as any other: its versions are still stored. */
+async function count(listing: Listing): Promise<number> {
+  let shown = 0
+  for await (const page of objectPages(listing)) shown += page.length
+  let stored = 0
+  let last: string | undefined
+  try {
+    for await (const page of versionPages(listing)) {
+      // The versions of a name come one after the other.
+      for (const { name, isMarker } of page) {
+        if (isMarker || name === last) continue
+        stored += 1
+        last = name
+      }
+    }
+  } catch (error) {
+    if (!isNotOffered(error)) throw error
+  }
+  return Math.max(shown, stored)
 }
 
 async function showsNothing(pages: AsyncGenerator<unknown[], boolean>): Promise<boolean> {

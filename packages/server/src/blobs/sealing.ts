@@ -5,6 +5,7 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto'
+import { release } from '../release.ts'
 import type { MasterKeys } from './master-keys.ts'
 
 /*
@@ -37,6 +38,9 @@ export interface ChunkContext {
   tab: string
   number: number
 }
+
+/** The tab of packs, which hold the chunks of a finished session; a page cannot name it. */
+export const packTab = ''
 
 export interface DataKeyOwner {
   projectId: number
@@ -87,7 +91,7 @@ export function unwrapDataKey(
 ): Uint8Array {
   const key = masterKeys.byId.get(masterKeyId)
   if (!key) {
-    throw new SealBroken('master_key_unknown', `There is no master key of the id ${masterKeyId}.`)
+    throw new SealBroken('master_key_unknown', `There is no master key with the id ${masterKeyId}.`)
   }
   if (wrapped.length !== dataKeyBytes + sealOverheadBytes) {
     throw new SealBroken('length', 'A wrapped data key has a length that none has.')
@@ -123,9 +127,23 @@ export function open(dataKey: Uint8Array, context: ChunkContext, sealed: Uint8Ar
   return decrypt(keyObject(dataKey), chunkPlace(context), sealed)
 }
 
+/** Seals a part of a backup; `header` is that of the whole, `number` counts the parts from 0. */
+export function sealPart(dataKey: Uint8Array, header: string, number: number, bytes: Uint8Array) {
+  return encrypt(keyObject(dataKey), partPlace(header, number), bytes)
+}
+
+/** The plain bytes of a part of a backup. Throws `SealBroken`. */
+export function openPart(dataKey: Uint8Array, header: string, number: number, sealed: Uint8Array) {
+  return decrypt(keyObject(dataKey), partPlace(header, number), sealed)
+}
+
 // JSON of an array of strings and integers: no two different places are written alike.
 function chunkPlace({ projectId, sessionId, tab, number }: ChunkContext): Buffer {
   return Buffer.from(JSON.stringify(['lethe chunk', version, projectId, sessionId, tab, number]))
+}
+
+function partPlace(header: string, number: number): Buffer {
+  return Buffer.from(JSON.stringify(['lethe backup', version, header, number]))
 }
 
 function dataKeyPlace(masterKeyId: string, { projectId, browserId }: DataKeyOwner): Buffer {
@@ -140,7 +158,10 @@ function encrypt(key: KeyObject, place: Buffer, bytes: Uint8Array): Uint8Array {
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
   cipher.setAAD(place)
   const ciphertext = cipher.update(bytes)
-  return Buffer.concat([Buffer.of(version), nonce, ciphertext, cipher.final(), cipher.getAuthTag()])
+  const parts = [Buffer.of(version), nonce, ciphertext, cipher.final(), cipher.getAuthTag()]
+  const sealed = Buffer.concat(parts)
+  release(ciphertext)
+  return sealed
 }
 
 function decrypt(key: KeyObject, place: Buffer, sealed: Uint8Array): Uint8Array {

@@ -1,5 +1,5 @@
 /**
- * Work that many ask for with the same key: whoever asks while it is under way shares the next time
+ * Work that many ask for with the same key: a caller that asks while it is under way shares the next time
  * with all others who do, so that what is answered was found out, or done, after it was asked for.
  * What comes after the key follows from it.
  */

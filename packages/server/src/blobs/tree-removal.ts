@@ -1,43 +1,118 @@
-import { type ThreadMessage, threadOf } from '../thread.ts'
-import type { Removed } from './blobs.ts'
+import type { Dirent } from 'node:fs'
+import { lstat, opendir, rmdir, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { inLanes } from '../lanes.ts'
+import { BlobFault, type Removed } from './blobs.ts'
+import { unlessMissing } from './durable.ts'
 
-export interface RemovalRequest {
-  folder: string
-  /** One Int32: 1 once the removal is to be given up. */
-  isCut: SharedArrayBuffer
-}
-
-export interface RemovalMessage extends ThreadMessage, Removed {
-  /** Whether the folder is gone; otherwise something came into it meanwhile. */
-  isGone: boolean
-  /** The system's code for what went wrong. */
-  code?: string
-}
-
-const thread = threadOf<RemovalRequest, RemovalMessage>(
-  new URL('./tree-removal-thread.ts', import.meta.url),
-)
+const unlinksAtOnce = 8
+const entriesAPart = 256
 
 /**
- * Removes a folder with all that is in it and enters no symbolic link. A thread of its own does
- * that, call by call, as it takes several times longer by calls that each go through the pool of
- * threads. `onPart` is told what each part removed; what it throws ends the removal. Answers false
- * when something came into the folder meanwhile; rejects with the `code` of the system.
+ * Removes a folder with all that is in it. `onPart` is told what each part removed; what it throws
+ * ends the removal. Returns false when something came into the folder meanwhile. `levels`: how many
+ * folders lie between it and its blobs; undefined where any may.
+ *
+ * What is neither a file nor a directory of this file system stays, as what it leads to would, and
+ * so does what stands on another level than it should: a file where a session's folder was says
+ * that the folder is elsewhere. It is thrown as a fault when the rest is gone.
  */
-export function removeTree(folder: string, onPart: (removed: Removed) => void): Promise<boolean> {
-  const isCut = new SharedArrayBuffer(4)
-  return new Promise((resolve, reject) => {
-    const heard = ({ blobs, bytes, isOver, isGone, code }: RemovalMessage) => {
-      try {
-        onPart({ blobs, bytes })
-      } catch (error) {
-        Atomics.store(new Int32Array(isCut), 0, 1)
-        reject(error)
-      }
-      if (!isOver) return
-      if (code === undefined) resolve(isGone)
-      else reject(Object.assign(new Error('A file system call failed.'), { code }))
+export async function removeTree(
+  folder: string,
+  levels: number | undefined,
+  onPart: (removed: Removed) => void,
+): Promise<boolean> {
+  let strange: BlobFault | undefined
+  const device = await deviceOf(folder)
+  for await (const part of partsOf(folder)) {
+    const removed = { blobs: 0, bytes: 0 }
+    const files = part.filter((entry) => isBlobFile(entry, levels))
+    await inLanes(files, unlinksAtOnce, ({ name }) => removeFile(folder, name, removed))
+    onPart(removed)
+    for (const entry of part.filter((one) => !isBlobFile(one, levels))) {
+      const fault = await faultOf(folder, entry, { device, levels })
+      strange ??= fault
+      if (!fault) await removeTree(join(folder, entry.name), below(levels), onPart)
     }
-    thread.send({ folder, isCut }, heard, reject)
-  })
+  }
+  if (strange) throw strange
+  return removeFolder(folder)
+}
+
+/** How many blobs are under a folder. Throws for what is strange there, as `removeTree` does. */
+export async function countTree(folder: string, levels: number | undefined): Promise<number> {
+  let files = 0
+  const device = await deviceOf(folder)
+  for await (const part of partsOf(folder)) {
+    for (const entry of part) {
+      if (isBlobFile(entry, levels)) {
+        if (!entry.name.startsWith('.')) files += 1
+        continue
+      }
+      const fault = await faultOf(folder, entry, { device, levels })
+      if (fault) throw fault
+      files += await countTree(join(folder, entry.name), below(levels))
+    }
+  }
+  return files
+}
+
+const below = (levels: number | undefined) => (levels === undefined ? undefined : levels - 1)
+
+/** A file on the level of the blobs, or one of the store's own, on any. */
+function isBlobFile(entry: Dirent, levels: number | undefined): boolean {
+  return entry.isFile() && (levels === undefined || levels === 0 || entry.name.startsWith('.'))
+}
+
+async function deviceOf(folder: string): Promise<number | undefined> {
+  return (await lstat(folder).catch(unlessMissing))?.dev
+}
+
+async function faultOf(
+  folder: string,
+  entry: Dirent,
+  { device, levels }: { device: number | undefined; levels: number | undefined },
+): Promise<BlobFault | undefined> {
+  if (entry.isSymbolicLink()) {
+    return new BlobFault('symbolic_link', 'A symbolic link stands inside the folder of the blobs.')
+  }
+  const stats = await lstat(join(folder, entry.name)).catch(unlessMissing)
+  const isOnLevel = levels === undefined || levels > 0
+  if (!stats || (isOnLevel && stats.isDirectory() && stats.dev === device)) return undefined
+  return new BlobFault('foreign_entry', 'What stands in the folder of the blobs is not of ours.')
+}
+
+async function removeFolder(folder: string): Promise<boolean> {
+  try {
+    await rmdir(folder)
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return true
+    if (code === 'ENOTEMPTY' || code === 'EEXIST') return false
+    throw error
+  }
+}
+
+async function removeFile(folder: string, name: string, removed: Removed): Promise<void> {
+  const path = join(folder, name)
+  const stats = await lstat(path).catch(unlessMissing)
+  await unlink(path).catch(unlessMissing)
+  if (!stats?.isFile() || name.startsWith('.')) return
+  removed.blobs += 1
+  removed.bytes += stats.size
+}
+
+/** The entries of a directory, some at a time; none where there is no directory. */
+export async function* partsOf(folder: string): AsyncGenerator<Dirent[]> {
+  const directory = await opendir(folder, { bufferSize: entriesAPart }).catch(unlessMissing)
+  if (!directory) return
+  let part: Dirent[] = []
+  for await (const entry of directory) {
+    part.push(entry)
+    if (part.length < entriesAPart) continue
+    yield part
+    part = []
+  }
+  if (part.length > 0) yield part
 }

@@ -10,20 +10,21 @@ import {
 } from '@lethe/contract/dashboard-deletions.ts'
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { ApiError, invalid } from '../api-error.ts'
-import { attemptsMaximum } from '../erasure/attempts.ts'
+import { attemptsMaximum } from '../erasure/job-leases.ts'
 import { findReceipt, ReceiptRefused, verifyReceipt } from '../erasure/receipts.ts'
 import { requestDeletion } from '../erasure/request.ts'
 import { publicKeys } from '../erasure/signing-keys.ts'
-import { isStorable } from '../json-body.ts'
-import { memberOf } from '../members/authenticate.ts'
+import { isStorable } from '../http/body.ts'
+import { readPage } from '../http/page.ts'
+import { isUuid } from '../http/uuid.ts'
+import { writeAudit, writeAuditOfDeletions } from '../members/audit-store.ts'
+import { type Actor, actorOf } from '../members/authenticate.ts'
+import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import type { Db, Sql } from '../sql.ts'
-import { isUuid } from '../uuid.ts'
-import { writeAudit } from './audit-store.ts'
-import type { DashboardApp, DashboardContext } from './context.ts'
-import { deletionsCsv } from './deletion-csv.ts'
+import { csvOf } from './csv.ts'
+import { deletionColumns } from './deletion-csv.ts'
 import {
   type DeletionFilter,
-  type DeletionPosition,
   findDeletion,
   listAttempts,
   listDeletions,
@@ -49,12 +50,12 @@ function requestRoutes(app: DashboardApp, { db }: DashboardContext): void {
     ...requestDeletions,
     handler: async (request, reply) => {
       const { projectId, body } = request
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       const results: RequestedDeletion[] = []
       // One after the other: each waits for the ingestion that holds browsers of that person.
       for (const personId of new Set(body.personIds)) {
         const { keepRecordings } = body
-        const asked = { projectId, personId, keepRecordings, memberId }
+        const asked = { projectId, personId, keepRecordings, actor }
         results.push(await requestOne(db, asked))
       }
       return reply.code(202).send({ results })
@@ -68,19 +69,17 @@ type RequestedDeletion =
 
 async function requestOne(
   db: Db,
-  asked: { projectId: number; personId: string; keepRecordings: boolean; memberId: string },
+  asked: { projectId: number; personId: string; keepRecordings: boolean; actor: Actor },
 ): Promise<RequestedDeletion> {
-  const { projectId, personId, keepRecordings, memberId } = asked
+  const { projectId, personId, keepRecordings, actor } = asked
   try {
     if (!isPersonId(personId)) throw new ApiError('person_not_found', 'No person with this id.')
-    const requestedBy = `member:${memberId}` as const
+    const requestedBy = `member:${actor.memberId}` as const
     const job = await requestDeletion(db, { projectId, personId, keepRecordings, requestedBy })
-    await writeAudit(db.sql, {
+    await writeAuditOfDeletions(db.sql, [job.id], {
+      ...actor,
       action: 'person.deletion_requested',
-      memberId,
       projectId,
-      // The job and not the person: it stays when the person is gone.
-      subject: { kind: 'deletion_job', id: job.id },
       details: { keepRecordings },
     })
     return { personId, job }
@@ -97,11 +96,13 @@ function listRoutes(app: DashboardApp, { db, cursors }: DashboardContext): void 
       const { limit, cursor, ...asked } = query
       const filter = filterOf(asked)
       const list = ['deletions of the dashboard', projectId, ...Object.entries(filter)]
-      const after = cursor === undefined ? null : positionOf(cursors.decode(list, cursor))
-      const rows = await listDeletions(db.sql, projectId, filter, after, limit + 1, attemptsMaximum)
-      const deletions = rows.slice(0, limit)
-      const last = rows.length > limit ? deletions.at(-1) : undefined
-      return { deletions, nextCursor: last ? cursors.encode(list, textOf(last)) : null }
+      const page = { cursors, list, limit, cursor }
+      const { rows, nextCursor } = await readPage(page, ['createdAt', 'id'], async (after, count) =>
+        (await listDeletions(db.sql, projectId, filter, after, count, attemptsMaximum)).map(
+          (deletion) => ({ ...deletion.job, deletion }),
+        ),
+      )
+      return { deletions: rows.map(({ deletion }) => deletion), nextCursor }
     },
   })
 
@@ -110,16 +111,17 @@ function listRoutes(app: DashboardApp, { db, cursors }: DashboardContext): void 
     handler: async (request, reply) => {
       const { projectId, query } = request
       const filter = filterOf(query)
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       const day = new Date().toISOString().slice(0, 10)
       reply
         .type('text/csv; charset=utf-8')
         .header('content-disposition', `attachment; filename="deletions-${day}.csv"`)
       if (request.method === 'HEAD') return reply.send('')
-      await writeAudit(db.sql, { action: 'deletions.exported', memberId, projectId })
-      const csv = deletionsCsv((after, limit) =>
-        listDeletions(db.sql, projectId, filter, after, limit, attemptsMaximum),
-      )
+      await writeAudit(db.sql, { ...actor, action: 'deletions.exported', projectId })
+      const csv = csvOf(deletionColumns, (last, limit) => {
+        const after = last && { createdAt: last.job.createdAt, id: last.job.id }
+        return listDeletions(db.sql, projectId, filter, after, limit, attemptsMaximum)
+      })
       return reply.send(Readable.from(csv, { objectMode: false }) as never)
     },
   })
@@ -136,12 +138,19 @@ function jobRoutes(app: DashboardApp, { db }: DashboardContext): void {
 
   app.route({
     ...getReceipt,
-    handler: async ({ projectId, params }) => {
+    handler: async (request) => {
+      const { projectId, params } = request
       const { job } = await existingDeletion(db.sql, projectId, params.jobId)
       const receipt = await findReceipt(db.sql, projectId, job.id)
       if (receipt === undefined) {
-        throw new ApiError('receipt_not_found', 'A receipt is there once the job is completed.')
+        throw new ApiError(
+          'receipt_not_found',
+          'There is no receipt yet: it is issued when the job is completed.',
+        )
       }
+      const subject = { kind: 'deletion_job', id: job.id } as const
+      const actor = actorOf(request)
+      await writeAudit(db.sql, { ...actor, action: 'receipt.downloaded', projectId, subject })
       const keys = await publicKeys(db.sql)
       try {
         return { receipt, claims: { ...(await verifyReceipt(receipt, keys)) }, isValid: true }
@@ -167,11 +176,4 @@ function filterOf({ from, to, externalId, ...rest }: DeletionFilter): DeletionFi
     ...(from !== undefined && { from: instantOf(from, '/query/from') }),
     ...(to !== undefined && { to: instantOf(to, '/query/to') }),
   }
-}
-
-const textOf = ({ job }: Deletion) => `${job.createdAt} ${job.id}`
-
-function positionOf(text: string): DeletionPosition {
-  const [createdAt = '', id = ''] = text.split(' ')
-  return { createdAt, id }
 }

@@ -28,6 +28,7 @@ interface DeletionRow extends DeletionJob {
   failedAt: string | null
   removed: Deletion['removed']
   hasReceipt: boolean
+  purgedAt: string | null
 }
 
 /** Newest requested first. */
@@ -46,11 +47,11 @@ export async function listDeletions(
     )
   }
   const rows = await sql<DeletionRow>`
-    ${selectDeletion}
+    ${selectDeletion(projectId)}
     where ${join(conditions, ' and ')}
     order by job.created_at desc, job.id desc
     limit ${limit}`
-  return rows.map((row) => deletionOf(row, attemptsMaximum))
+  return (await named(sql, rows)).map((row) => deletionOf(row, attemptsMaximum))
 }
 
 export async function findDeletion(
@@ -59,9 +60,10 @@ export async function findDeletion(
   id: string,
   attemptsMaximum: number,
 ): Promise<Deletion | undefined> {
-  const [row] = await sql<DeletionRow>`
-    ${selectDeletion}
+  const rows = await sql<DeletionRow>`
+    ${selectDeletion(projectId)}
     where job.project_id = ${projectId} and job.id = ${id}`
+  const [row] = await named(sql, rows)
   return row && deletionOf(row, attemptsMaximum)
 }
 
@@ -73,7 +75,10 @@ export function listAttempts(
 ): Promise<DeletionAttempt[]> {
   return sql<DeletionAttempt>`
     select number, started_at as "startedAt", ended_at as "endedAt",
-      coalesce(outcome, 'running') as outcome, step, error_code as "errorCode"
+      coalesce(outcome, 'running') as outcome, step, error_code as "errorCode",
+      json_build_object(
+        'keys', removed_keys, 'sessions', removed_sessions, 'chunks', removed_chunks,
+        'blobs', removed_blobs, 'bytes', removed_bytes, 'browsers', removed_browsers) as removed
     from deletion_attempts
     where project_id = ${projectId} and job_id = ${jobId}
     order by number`
@@ -99,7 +104,8 @@ export async function previewDeletion(
        where project_id = ${projectId} and id = any(${personIds}::bigint[])) as persons,
       count(distinct l.browser_id)::integer as browsers,
       count(s.id)::integer as sessions,
-      count(s.id) filter (where s.started_at < l.linked_at)::integer
+      count(s.id) filter (
+        where coalesce(s.last_event_at, s.last_chunk_at, s.started_at) < l.linked_at)::integer
         as "sessionsBeforeIdentification",
       coalesce(sum(s.bytes), 0)::float8 as bytes
     from person_browsers l
@@ -109,7 +115,7 @@ export async function previewDeletion(
   return preview as DeletionPreview
 }
 
-const selectDeletion = fragment`
+const selectDeletion = (projectId: number) => fragment`
   select job.id, job.external_id as "externalId", job.keep_recordings as "keepRecordings",
     job.status, job.created_at as "createdAt", job.started_at as "startedAt",
     job.completed_at as "completedAt",
@@ -117,38 +123,48 @@ const selectDeletion = fragment`
       when job.person_id is not null then job.person_id
       when job.status = 'failed' then (
         select p.id from persons p
-        where p.project_id = job.project_id and p.external_id = job.external_id
+        where p.project_id = ${projectId} and p.external_id = job.external_id
           and p.created_at <= job.created_at)
     end as "personId",
     job.requested_by as "requestedBy",
-    case split_part(job.requested_by, ':', 1)
-      when 'member' then (
-        select m.name from auth.members m where m.id::text = split_part(job.requested_by, ':', 2))
-      when 'key' then (
-        select k.name from keys k
-        where k.project_id = job.project_id and k.id::text = split_part(job.requested_by, ':', 2))
-    end as "requesterName",
+    (select k.name from keys k
+     where k.project_id = ${projectId} and 'key:' || k.id = job.requested_by) as "requesterName",
     job.attempts, last.step,
     case when job.status in ('pending', 'running') and job.lease_token is null
       then job.next_attempt_at end as "nextAttemptAt",
     last.error_code as "lastErrorCode",
     case when job.status = 'failed' then last.ended_at end as "failedAt",
     json_build_object(
-      'sessions', job.removed_sessions, 'chunks', job.removed_chunks, 'blobs', job.removed_blobs,
+      'keys', coalesce(last.keys, 0), 'sessions', job.removed_sessions, 'chunks', job.removed_chunks, 'blobs', job.removed_blobs,
       'bytes', job.removed_bytes, 'browsers', job.removed_browsers) as removed,
     exists (
-      select from receipts r where r.project_id = job.project_id and r.job_id = job.id
-    ) as "hasReceipt"
+      select from receipts r where r.project_id = ${projectId} and r.job_id = job.id
+    ) as "hasReceipt",
+    (select p.purged_at from job_purges p
+     where p.project_id = ${projectId} and p.job_id = job.id) as "purgedAt"
   from deletion_jobs job
   left join lateral (
     select (array_agg(a.step order by a.number desc)
         filter (where a.step is not null))[1] as step,
       (array_agg(a.error_code order by a.number desc)
         filter (where a.error_code is not null))[1] as error_code,
-      max(a.ended_at) as ended_at
+      max(a.ended_at) as ended_at, sum(a.removed_keys) as keys
     from deletion_attempts a
-    where a.project_id = job.project_id and a.job_id = job.id
+    where a.project_id = ${projectId} and a.job_id = job.id
   ) last on true`
+
+/** With the names of members who asked: members lie with no project. */
+async function named(sql: Sql, rows: DeletionRow[]): Promise<DeletionRow[]> {
+  const members = await sql<{ requester: string; name: string }>`
+    select 'member:' || id as requester, name
+    from auth.members
+    where 'member:' || id = any(${rows.map(({ requestedBy }) => requestedBy)})`
+  const names = new Map(members.map(({ requester, name }) => [requester, name]))
+  return rows.map((row) => ({
+    ...row,
+    requesterName: row.requesterName ?? names.get(row.requestedBy) ?? null,
+  }))
+}
 
 function conditionsOf({ status, externalId, keepRecordings, from, to }: DeletionFilter) {
   const conditions = []
@@ -189,5 +205,6 @@ function deletionOf(row: DeletionRow, attemptsMaximum: number): Deletion {
     failedAt: row.failedAt,
     removed: row.removed,
     hasReceipt: row.hasReceipt,
+    purgedAt: row.purgedAt,
   }
 }

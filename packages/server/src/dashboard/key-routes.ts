@@ -7,14 +7,19 @@ import {
   updateKey,
 } from '@lethe/contract/dashboard-projects.ts'
 import { ApiError, invalid } from '../api-error.ts'
-import { memberOf } from '../members/authenticate.ts'
+import { isUuid } from '../http/uuid.ts'
+import { writeAudit } from '../members/audit-store.ts'
+import { actorOf } from '../members/authenticate.ts'
+import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import { originOf } from '../projects/allowed-origin.ts'
-import { findKeySettings, listKeySettings, updateKeySettings } from '../projects/settings-store.ts'
+import {
+  findKeySettings,
+  listKeySettings,
+  lockKey,
+  updateKeySettings,
+} from '../projects/settings-store.ts'
 import { createKey, revokeKey } from '../projects/store.ts'
 import type { Sql } from '../sql.ts'
-import { isUuid } from '../uuid.ts'
-import { writeAudit } from './audit-store.ts'
-import type { DashboardApp, DashboardContext } from './context.ts'
 
 export function keyRoutes(app: DashboardApp, context: DashboardContext): void {
   readingRoutes(app, context)
@@ -32,12 +37,12 @@ function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
     handler: async (request, reply) => {
       const { projectId } = request
       const { kind, name } = request.body
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       const made = await db.begin(async (tx) => {
         const { key, text } = await createKey(tx, projectId, kind, name)
         const subject = { kind: 'key', id: key.id } as const
         const details = { kind, name }
-        await writeAudit(tx, { action: 'key.created', memberId, projectId, subject, details })
+        await writeAudit(tx, { action: 'key.created', ...actor, projectId, subject, details })
         return { key: await existingKey(tx, projectId, key.id), text }
       })
       return reply.code(201).send(made)
@@ -48,16 +53,16 @@ function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
     ...updateKey,
     handler: async (request) => {
       const { projectId, params, body } = request
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       const origins = body.allowedOrigins?.map(allowedOriginOf) ?? body.allowedOrigins
       const key = await db.begin(async (tx) => {
-        const before = await existingKey(tx, projectId, params.keyId)
+        const before = await lockedKey(tx, projectId, params.keyId)
         if (origins && before.kind === 'secret') {
           throw invalid('/body/allowedOrigins', 'is for public keys')
         }
         await writeAudit(tx, {
           action: 'key.changed',
-          memberId,
+          ...actor,
           projectId,
           subject: { kind: 'key', id: before.id },
           details: {
@@ -66,8 +71,8 @@ function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
           },
         })
         return updateKeySettings(tx, projectId, before.id, {
-          name: body.name ?? before.name,
-          allowedOrigins: origins === undefined ? before.allowedOrigins : origins,
+          ...(body.name !== undefined && { name: body.name }),
+          ...(origins !== undefined && { allowedOrigins: origins }),
         })
       })
       return { key }
@@ -81,16 +86,16 @@ function rotationRoutes(app: DashboardApp, { db }: DashboardContext): void {
     handler: async (request, reply) => {
       const { projectId, params } = request
       const { overlapSeconds } = request.body
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       const made = await db.begin(async (tx) => {
-        const old = await existingKey(tx, projectId, params.keyId)
+        const old = await lockedKey(tx, projectId, params.keyId)
         if (old.state === 'ended') throw invalid('/params/keyId', 'is a key that has ended')
         const { key, text } = await createKey(tx, projectId, old.kind, old.name)
         if (old.allowedOrigins) await updateKeySettings(tx, projectId, key.id, old)
         await revokeKey(tx, old.id, overlapSeconds)
         await writeAudit(tx, {
           action: 'key.rotated',
-          memberId,
+          ...actor,
           projectId,
           subject: { kind: 'key', id: old.id },
           details: { name: old.name, newKeyId: key.id, overlapSeconds },
@@ -105,18 +110,23 @@ function rotationRoutes(app: DashboardApp, { db }: DashboardContext): void {
     ...revokeKeyEndpoint,
     handler: async (request) => {
       const { projectId, params } = request
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       const key = await db.begin(async (tx) => {
-        const { id, name } = await existingKey(tx, projectId, params.keyId)
+        const { id, name } = await lockedKey(tx, projectId, params.keyId)
         await revokeKey(tx, id, 0)
         const subject = { kind: 'key', id } as const
         const details = { name }
-        await writeAudit(tx, { action: 'key.revoked', memberId, projectId, subject, details })
+        await writeAudit(tx, { action: 'key.revoked', ...actor, projectId, subject, details })
         return existingKey(tx, projectId, id)
       })
       return { key }
     },
   })
+}
+
+async function lockedKey(tx: Sql, projectId: number, id: string): Promise<DashboardKey> {
+  if (isUuid(id)) await lockKey(tx, projectId, id)
+  return existingKey(tx, projectId, id)
 }
 
 async function existingKey(sql: Sql, projectId: number, id: string): Promise<DashboardKey> {
@@ -128,7 +138,7 @@ async function existingKey(sql: Sql, projectId: number, id: string): Promise<Das
 function allowedOriginOf(text: string): string {
   const origin = originOf(text)
   if (origin === undefined) {
-    throw invalid('/body/allowedOrigins', 'has what is no origin, as in https://a.org')
+    throw invalid('/body/allowedOrigins', "isn't a valid origin, e.g. https://shop.example")
   }
   return origin
 }

@@ -2,20 +2,24 @@ import { hash } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import { access, type Operation, ruleOf } from '../members/access.ts'
 import { accountRoutes } from '../members/account-routes.ts'
 import { signedInOf } from '../members/authenticate.ts'
+import type { DashboardContext } from '../members/context.ts'
 import { linkRoutes } from '../members/link-routes.ts'
+import { refuseForeignOrigin } from '../members/origin.ts'
+import { passkeyRoutes } from '../members/passkey-routes.ts'
 import { permissionsOf } from '../members/permissions.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { signInRoutes } from '../members/sign-in-routes.ts'
+import { refuseUnlessProven } from '../members/step-up.ts'
 import { findProject } from '../projects/store.ts'
 import type { Db } from '../sql.ts'
 import { webhookRoutes } from '../webhooks/routes.ts'
-import { access, type Operation } from './access.ts'
-import type { DashboardContext } from './context.ts'
 import { deletionRoutes } from './deletion-routes.ts'
+import { homeRoutes } from './home-routes.ts'
 import { keyRoutes } from './key-routes.ts'
-import { refuseForeignOrigin } from './origin.ts'
+import { momentRoutes, sharedRoutes } from './moment-routes.ts'
 import { personRoutes } from './person-routes.ts'
 import { projectRoutes } from './project-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
@@ -40,18 +44,28 @@ export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = asyn
     refuseForeignOrigin(request, context.publicUrl)
     request.signedIn = (await signedInOf(context.signIn, request, reply)) ?? null
     refuseUnlessAllowed(request)
+    const { proof } = ruleOf(operationOf(request.routeOptions.schema))
+    if (proof === 'recent') await refuseUnlessProven(context.db.sql, request, proof)
     await findProjectOf(request, context.db)
+  })
+  app.addHook('preHandler', async (request) => {
+    const { proof } = ruleOf(operationOf(request.routeOptions.schema))
+    if (proof === 'recent for several') await refuseUnlessProven(context.db.sql, request, proof)
   })
   answerUnchanged(app)
   signInRoutes(app, context)
   linkRoutes(app, context)
   accountRoutes(app, context)
+  passkeyRoutes(app, context)
   memberRoutes(app, context)
   projectRoutes(app, context)
+  homeRoutes(app, context)
   keyRoutes(app, context)
   personRoutes(app, context)
   deletionRoutes(app, context)
   sessionRoutes(app, context)
+  momentRoutes(app, context)
+  sharedRoutes(app, context)
   webhookRoutes(app, context)
   systemRoutes(app, context)
 }
@@ -61,7 +75,7 @@ function operationOf(schema: unknown): Operation {
 }
 
 function refuseUnlessAllowed({ signedIn, routeOptions }: FastifyRequest): void {
-  const needed = access[operationOf(routeOptions.schema)]
+  const needed = ruleOf(operationOf(routeOptions.schema)).may
   if (needed === 'anyone') return
   if (!signedIn) throw new ApiError('unauthorized', 'Sign in first.')
   if (needed === 'any member' || permissionsOf(signedIn).includes(needed)) return

@@ -3,7 +3,13 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { replayPath, replayPolicy } from '@lethe/contract/dashboard-replay.ts'
+import {
+  otherLoopback,
+  replayIsolation,
+  replayPath,
+  replayPolicy,
+  replayUrlFor,
+} from '@lethe/contract/dashboard-replay.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 /** The files of the dashboard as its build made them, in memory: they are few and small. */
@@ -32,8 +38,11 @@ const typeOf: Record<string, string> = {
   '.woff2': 'font/woff2',
 }
 
-/** Reads the build of the dashboard; undefined where there is none. */
-export async function readPages(folder: string): Promise<Pages | undefined> {
+/**
+ * Reads the build of the dashboard; undefined where there is none. Its page is the same at every path,
+ * so what it loads is named from the root, below the base path.
+ */
+export async function readPages(folder: string, basePath = ''): Promise<Pages | undefined> {
   const names = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return []
@@ -45,11 +54,23 @@ export async function readPages(folder: string): Promise<Pages | undefined> {
       .filter((entry) => entry.isFile() && extname(entry.name) in typeOf)
       .map(async (entry) => {
         const path = join(entry.parentPath, entry.name)
-        return [path.slice(folder.length), pageFile(path, await readFile(path))] as const
+        const bytes = await readFile(path)
+        const isIndex = path === join(folder, 'index.html')
+        const file = pageFile(path, isIndex ? belowBasePath(bytes, basePath) : bytes)
+        return [path.slice(folder.length), file] as const
       }),
   )
   const pages = new Map(files)
   return pages.has('/index.html') ? pages : undefined
+}
+
+function belowBasePath(html: Buffer, basePath: string): Buffer {
+  return Buffer.from(
+    html
+      .toString()
+      .replaceAll(/\b(href|src)="\.?\//g, (_, name) => `${name}="${basePath}/`)
+      .replace('name="base-path" content=""', () => `name="base-path" content="${basePath}"`),
+  )
 }
 
 function pageFile(path: string, bytes: Buffer): PageFile {
@@ -84,7 +105,7 @@ export function pageRoutes(app: FastifyInstance, options: PageOptions): void {
 
   get('/', (request, reply) => sendPage(request, reply, options))
   if (!pages) return
-  get(replayPath, (_request, reply) => sendReplayFrame(reply, options))
+  get(replayPath, (request, reply) => sendReplayFrame(request, reply, options))
   for (const [path, file] of pages) {
     if (path.endsWith('.html')) continue
     const isHashed = path.startsWith('/assets/')
@@ -119,7 +140,7 @@ export function sendPage(
   const index = pages?.get('/index.html')
   reply.headers({
     'cache-control': 'no-cache',
-    'content-security-policy': pagePolicy(replayUrl),
+    'content-security-policy': pagePolicy(replayUrlFor(replayUrl, request.protocol, request.host)),
     'cross-origin-opener-policy': 'same-origin',
     'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
     'x-frame-options': 'DENY',
@@ -130,7 +151,8 @@ export function sendPage(
 
 /** Nothing inline, nothing from elsewhere, and no page of somebody else's around it. */
 function pagePolicy(replayUrl: string): string {
-  const frames = URL.canParse(replayUrl) ? new URL(replayUrl).origin : "'self'"
+  // Also this origin: the other one may not be reachable from where the page is.
+  const frames = URL.canParse(replayUrl) ? `'self' ${new URL(replayUrl).origin}` : "'self'"
   return [
     "default-src 'none'",
     "script-src 'self'",
@@ -145,12 +167,24 @@ function pagePolicy(replayUrl: string): string {
   ].join('; ')
 }
 
-function sendReplayFrame(reply: FastifyReply, { pages, publicUrl }: PageOptions): FastifyReply {
+function sendReplayFrame(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { pages, publicUrl }: PageOptions,
+): FastifyReply {
   const nonce = randomBytes(16).toString('base64')
   const html = pages?.get('/replay.html')?.bytes.toString() ?? ''
-  const ancestors = publicUrl === '' ? "'self'" : `'self' ${publicUrl}`
+  const other = otherLoopback(request.host)
+  const ancestors = [
+    "'self'",
+    publicUrl && new URL(publicUrl).origin,
+    other && `${request.protocol}://${other}`,
+  ]
+    .filter(Boolean)
+    .join(' ')
   return reply
     .headers({
+      ...replayIsolation,
       'cache-control': 'no-store',
       'content-security-policy': replayPolicy(nonce, ancestors),
       'referrer-policy': 'no-referrer',

@@ -9,17 +9,17 @@ import {
 } from '@lethe/contract/dashboard-persons.ts'
 import type { FastifyReply } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
-import { attemptsMaximum } from '../erasure/attempts.ts'
-import { lockPerson } from '../erasure/store.ts'
-import { isStorable } from '../json-body.ts'
-import { memberOf } from '../members/authenticate.ts'
+import { attemptsMaximum } from '../erasure/job-leases.ts'
+import { isStorable } from '../http/body.ts'
+import { readPage } from '../http/page.ts'
+import { writeAudit } from '../members/audit-store.ts'
+import { actorOf } from '../members/authenticate.ts'
+import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import { fold } from '../persons/fold.ts'
-import { personNotFound, refuseUnlessWritten } from '../persons/refusals.ts'
 import { searchPersons } from '../persons/search.ts'
-import { writePerson } from '../persons/store.ts'
+import { lockPerson, personNotFound, refuseUnlessWritten, writePerson } from '../persons/store.ts'
+import { hasBrowsers } from '../recordings/identify.ts'
 import type { Sql } from '../sql.ts'
-import { writeAudit } from './audit-store.ts'
-import type { DashboardApp, DashboardContext } from './context.ts'
 import { findDeletion } from './deletion-store.ts'
 import { isPersonId } from './person-id.ts'
 import {
@@ -45,14 +45,12 @@ function listRoutes(app: DashboardApp, { db, cursors }: DashboardContext): void 
       const { limit, cursor, search = '', state = 'all' } = query
       if (!isStorable(search)) throw invalid('/query/search', 'has U+0000')
       const list = ['persons of the dashboard', projectId, search, state]
-      const beforeId = cursor === undefined ? null : cursors.decode(list, cursor)
-      const ids = await findIds(db.sql, projectId, { search, state }, beforeId, limit + 1)
-      const page = ids.slice(0, limit)
-      const last = ids.length > limit ? page.at(-1) : undefined
-      return {
-        persons: await summarisePersons(db.sql, projectId, page),
-        nextCursor: last ? cursors.encode(list, last) : null,
-      }
+      const page = { cursors, list, limit, cursor }
+      const { rows, nextCursor } = await readPage(page, ['id'], (after, count) =>
+        findIds(db.sql, projectId, { search, state }, after?.id ?? null, count),
+      )
+      const ids = rows.map(({ id }) => id)
+      return { persons: await summarisePersons(db.sql, projectId, ids), nextCursor }
     },
   })
 }
@@ -63,13 +61,12 @@ async function findIds(
   { search, state }: { search: string; state: 'all' | Exclude<PersonState, 'present'> },
   beforeId: string | null,
   limit: number,
-): Promise<string[]> {
+): Promise<{ id: string }[]> {
   if (state !== 'all') {
     return listPersonsByState(sql, projectId, state, fold(search), beforeId, limit)
   }
   if (search === '') return listPersonIds(sql, projectId, beforeId, limit)
-  const rows = await searchPersons(sql, projectId, search, beforeId, limit)
-  return rows.map(({ id }) => id)
+  return searchPersons(sql, projectId, search, beforeId, limit)
 }
 
 function pageRoutes(app: DashboardApp, { db }: DashboardContext): void {
@@ -96,7 +93,7 @@ function pageRoutes(app: DashboardApp, { db }: DashboardContext): void {
     handler: async (request, reply) => {
       const { projectId, params, body } = request
       const id = personIdOf(params)
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       await db.begin(async (tx) => {
         // Locked, so that it is this person that is written and not another one after it with the
         // same externalId.
@@ -108,7 +105,13 @@ function pageRoutes(app: DashboardApp, { db }: DashboardContext): void {
         refuseUnlessWritten(outcome)
         if (outcome !== 'updated') return
         const subject = { kind: 'person', id } as const
-        await writeAudit(tx, { action: 'person.edited', memberId, projectId, subject })
+        await writeAudit(tx, {
+          ...actor,
+          action: 'person.edited',
+          projectId,
+          personId: id,
+          subject,
+        })
       })
       const person = await personJson(db.sql, projectId, id)
       if (person === undefined) throw noSuchPerson()
@@ -117,21 +120,17 @@ function pageRoutes(app: DashboardApp, { db }: DashboardContext): void {
   })
 }
 
-function partRoutes(app: DashboardApp, { db, cursors }: DashboardContext): void {
+function partRoutes(app: DashboardApp, { db, cursors, browsersPerPerson }: DashboardContext): void {
   app.route({
     ...listBrowsersEndpoint,
     handler: async ({ projectId, params, query }) => {
       const id = await existingPersonId(db.sql, projectId, params)
-      const list = ['browsers', projectId, id]
-      const { limit, cursor } = query
-      const position = cursor === undefined ? undefined : cursors.decode(list, cursor)
-      const [linkedAt = '', browserId = ''] = position?.split(' ') ?? []
-      const after = position === undefined ? null : { linkedAt, id: browserId }
-      const rows = await listPersonBrowsers(db.sql, projectId, id, after, limit + 1)
-      const browsers = rows.slice(0, limit)
-      const last = rows.length > limit ? browsers.at(-1) : undefined
-      const nextCursor = last ? cursors.encode(list, `${last.linkedAt} ${last.id}`) : null
-      return { browsers, nextCursor }
+      const page = { cursors, list: ['browsers', projectId, id], ...query }
+      const { rows, nextCursor } = await readPage(page, ['linkedAt', 'id'], (after, count) =>
+        listPersonBrowsers(db.sql, projectId, id, after, count),
+      )
+      const isFull = await hasBrowsers(db.sql, projectId, id, browsersPerPerson)
+      return { browsers: rows, nextCursor, limitReached: isFull ? browsersPerPerson : null }
     },
   })
 

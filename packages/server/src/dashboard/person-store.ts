@@ -4,6 +4,7 @@ import type {
   PersonState,
   PersonSummary,
 } from '@lethe/contract/dashboard-persons.ts'
+import { failedDeletions } from '../failed-deletions.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
 /** Sessions of a person counted for a list; a person with more has that many or more. */
@@ -12,12 +13,12 @@ const countedMaximum = 1_000
 /** The newest activity that is shown, and looked up of each kind. */
 const activityMaximum = 100
 
-const stateOf = fragment`
+const stateOf = (projectId: number) => fragment`
   case
     when p.deletion_job_id is not null then 'deleting'
     when exists (
       select from deletion_jobs j
-      where j.project_id = p.project_id and j.external_id = p.external_id
+      where j.project_id = ${projectId} and j.external_id = p.external_id
         and j.status = 'failed' and j.created_at >= p.created_at
     ) then 'deletion_failed'
     else 'present'
@@ -38,14 +39,14 @@ export function summarisePersons(
   return sql<PersonSummary>`
     select p.id, p.external_id as "externalId", ${textOf('name')} as name,
       ${textOf('email')} as email, p.created_at as "createdAt", p.updated_at as "updatedAt",
-      ${stateOf} as state, counted.sessions, seen.at as "lastSeenAt"
+      ${stateOf(projectId)} as state, counted.sessions, seen.at as "lastSeenAt"
     from persons p
     cross join lateral (
       select count(*)::integer as sessions
       from (
         select
         from person_browsers l
-        join sessions s on s.project_id = l.project_id and s.browser_id = l.browser_id
+        join sessions s on s.project_id = ${projectId} and s.browser_id = l.browser_id
         where l.project_id = ${projectId} and l.person_id = p.id and not s.closed
         limit ${countedMaximum}
       ) capped
@@ -67,19 +68,18 @@ export function summarisePersons(
 }
 
 /** The ids of the persons below `beforeId`, or of the newest ones, newest first. */
-export async function listPersonIds(
+export function listPersonIds(
   sql: Sql,
   projectId: number,
   beforeId: string | null,
   limit: number,
-): Promise<string[]> {
-  const rows = await sql<{ id: string }>`
+): Promise<{ id: string }[]> {
+  return sql<{ id: string }>`
     select id
     from persons
     where project_id = ${projectId} and id < coalesce(${beforeId}::bigint, 9223372036854775807)
     order by id desc
     limit ${limit}`
-  return rows.map(({ id }) => id)
 }
 
 /**
@@ -87,19 +87,19 @@ export async function listPersonIds(
  * (the search's form of a text; empty for all) in one of the fields the search looks at. They are
  * few beside all persons, so they are looked through one by one.
  */
-export async function listPersonsByState(
+export function listPersonsByState(
   sql: Sql,
   projectId: number,
   state: Exclude<PersonState, 'present'>,
   folded: string,
   beforeId: string | null,
   limit: number,
-): Promise<string[]> {
+): Promise<{ id: string }[]> {
   const inState =
     state === 'deleting'
       ? fragment`p.deletion_job_id is not null`
-      : fragment`p.id in (select f.person_id from failed_deletions(${projectId}) f)`
-  const rows = await sql<{ id: string }>`
+      : fragment`p.id in (select f.person_id from ${failedDeletions(projectId)} f)`
+  return sql<{ id: string }>`
     select p.id
     from persons p
     join person_search t on t.project_id = p.project_id and t.person_id = p.id
@@ -108,7 +108,6 @@ export async function listPersonsByState(
       and strpos(t.text, ${folded}) > 0
     order by p.id desc
     limit ${limit}`
-  return rows.map(({ id }) => id)
 }
 
 export interface PersonFacts {
@@ -138,6 +137,8 @@ export async function findJobOfPerson(
   projectId: number,
   id: string,
 ): Promise<string | undefined> {
+  const [erased] = await sql<{ hash: Buffer }>`
+    select erased_person_hash(${projectId}, ${id}::bigint) as hash`
   const [row] = await sql<{ jobId: string | null }>`
     select coalesce(
       (select p.deletion_job_id from persons p
@@ -150,8 +151,7 @@ export async function findJobOfPerson(
        order by j.created_at desc, j.id desc
        limit 1),
       (select e.job_id from erased_persons e
-       where e.project_id = ${projectId}
-         and e.person_hash = erased_person_hash(${projectId}, ${id}::bigint))) as "jobId"`
+       where e.project_id = ${projectId} and e.person_hash = ${erased?.hash})) as "jobId"`
   return row?.jobId ?? undefined
 }
 

@@ -1,31 +1,37 @@
 import {
+  addIdentityKey as addIdentityKeyEndpoint,
   createProject as createProjectEndpoint,
   getInstallState,
   getProject,
   getProjectSummary,
+  listIdentityKeys as listIdentityKeysEndpoint,
   listProjects,
   makeIdentifySecret,
   removeIdentifySecret,
+  removeIdentityKey as removeIdentityKeyEndpoint,
   updateProject,
 } from '@lethe/contract/dashboard-projects.ts'
-import { memberOf } from '../members/authenticate.ts'
+import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../api-error.ts'
+import { writeAudit } from '../members/audit-store.ts'
+import { actorOf } from '../members/authenticate.ts'
+import type { DashboardApp, DashboardContext } from '../members/context.ts'
+import { createIdentitySecret, endIdentitySecrets } from '../projects/identity.ts'
+import { addIdentityKey, listIdentityKeys, removeIdentityKey } from '../projects/identity-keys.ts'
 import {
   listKeySettings,
   listProjectSettings,
-  makeIdentifySecret as makeSecret,
   readProjectSettings,
-  removeIdentifySecret as removeSecret,
   updateProjectSettings,
 } from '../projects/settings-store.ts'
-import { createProjectWithKeys, demoKeyName } from '../projects/store.ts'
-import { writeAudit } from './audit-store.ts'
-import type { DashboardApp, DashboardContext } from './context.ts'
+import { createProjectWithKeys } from '../projects/store.ts'
 import { readInstallFacts, readProjectSummary } from './project-store.ts'
 
 export function projectRoutes(app: DashboardApp, context: DashboardContext): void {
   readingRoutes(app, context)
   changingRoutes(app, context)
   identifySecretRoutes(app, context)
+  identityKeyRoutes(app, context)
 }
 
 function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
@@ -48,11 +54,8 @@ function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
     ...getInstallState,
     handler: async ({ projectId }) => {
       const keys = await listKeySettings(db.sql, projectId)
-      const usable = keys.filter(
-        ({ publicText, state }) => publicText !== null && state === 'working',
-      )
-      const key = usable.find(({ name }) => name !== demoKeyName) ?? usable[0]
-      const { sampleRate, hasIdentifySecret } = await readProjectSettings(db.sql, projectId)
+      const key = keys.find(({ publicText, state }) => publicText !== null && state === 'working')
+      const { sampleRate, needsProof } = await readProjectSettings(db.sql, projectId)
       return {
         publicKey: key
           ? {
@@ -64,7 +67,7 @@ function readingRoutes(app: DashboardApp, { db }: DashboardContext): void {
             }
           : null,
         sampleRate,
-        hasIdentifySecret,
+        needsProof,
         ...(await readInstallFacts(db.sql, projectId)),
       }
     },
@@ -75,13 +78,13 @@ function changingRoutes(app: DashboardApp, { db }: DashboardContext): void {
   app.route({
     ...createProjectEndpoint,
     handler: async (request, reply) => {
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       const made = await db.begin(async (tx) => {
         const { project, ...keys } = await createProjectWithKeys(tx, request.body.name)
         const { id } = project
         await writeAudit(tx, {
           action: 'project.created',
-          memberId,
+          ...actor,
           projectId: id,
           subject: { kind: 'project', id: String(id) },
         })
@@ -95,11 +98,11 @@ function changingRoutes(app: DashboardApp, { db }: DashboardContext): void {
     ...updateProject,
     handler: async (request) => {
       const { projectId, body } = request
-      const { memberId } = memberOf(request)
+      const actor = actorOf(request)
       const project = await db.begin(async (tx) => {
         await writeAudit(tx, {
           action: 'project.changed',
-          memberId,
+          ...actor,
           projectId,
           subject: { kind: 'project', id: String(projectId) },
           details: body,
@@ -111,21 +114,21 @@ function changingRoutes(app: DashboardApp, { db }: DashboardContext): void {
   })
 }
 
-function identifySecretRoutes(app: DashboardApp, { db }: DashboardContext): void {
-  const noteOf = (projectId: number, memberId: string) => ({
-    memberId,
-    projectId,
-    subject: { kind: 'project', id: String(projectId) } as const,
-  })
+const noteOf = (request: FastifyRequest, projectId: number) => ({
+  ...actorOf(request),
+  projectId,
+  subject: { kind: 'project', id: String(projectId) } as const,
+})
 
+function identifySecretRoutes(app: DashboardApp, { db, recordings }: DashboardContext): void {
   app.route({
     ...makeIdentifySecret,
     handler: async (request, reply) => {
       const { projectId } = request
-      const note = noteOf(projectId, memberOf(request).memberId)
+      const note = noteOf(request, projectId)
       const identifySecret = await db.begin(async (tx) => {
         await writeAudit(tx, { ...note, action: 'project.identify_secret_made' })
-        return makeSecret(tx, projectId)
+        return createIdentitySecret(tx, masterKeysOf(recordings), projectId)
       })
       return reply.code(201).send({ identifySecret })
     },
@@ -135,12 +138,53 @@ function identifySecretRoutes(app: DashboardApp, { db }: DashboardContext): void
     ...removeIdentifySecret,
     handler: async (request) => {
       const { projectId } = request
-      const note = noteOf(projectId, memberOf(request).memberId)
+      const note = noteOf(request, projectId)
       await db.begin(async (tx) => {
         await writeAudit(tx, { ...note, action: 'project.identify_secret_removed' })
-        await removeSecret(tx, projectId)
+        await endIdentitySecrets(tx, projectId, request.query.onlyOlder ? 1 : 0)
       })
       return {}
     },
   })
+}
+
+function identityKeyRoutes(app: DashboardApp, { db }: DashboardContext): void {
+  app.route({
+    ...listIdentityKeysEndpoint,
+    handler: async ({ projectId }) => ({ keys: await listIdentityKeys(db.sql, projectId) }),
+  })
+
+  app.route({
+    ...addIdentityKeyEndpoint,
+    handler: async (request, reply) => {
+      const { projectId, body } = request
+      const note = noteOf(request, projectId)
+      const keys = await db.begin(async (tx) => {
+        await writeAudit(tx, { ...note, action: 'project.identity_key_added' })
+        await addIdentityKey(tx, projectId, body.publicKey)
+        return listIdentityKeys(tx, projectId)
+      })
+      return reply.code(201).send({ keys })
+    },
+  })
+
+  app.route({
+    ...removeIdentityKeyEndpoint,
+    handler: async (request) => {
+      const { projectId, params } = request
+      const note = noteOf(request, projectId)
+      const keys = await db.begin(async (tx) => {
+        await writeAudit(tx, { ...note, action: 'project.identity_key_removed' })
+        await removeIdentityKey(tx, projectId, params.keyId)
+        return listIdentityKeys(tx, projectId)
+      })
+      return { keys }
+    },
+  })
+}
+
+/** Only a service that takes recordings has any use for these secrets. */
+function masterKeysOf(recordings: DashboardContext['recordings']) {
+  if (!recordings) throw new ApiError('not_found', 'This service does not accept recordings.')
+  return recordings.browserKeys.masterKeys
 }

@@ -1,3 +1,4 @@
+import { failedDeletions } from '../failed-deletions.ts'
 import type { Sql } from '../sql.ts'
 
 /** What the navigation shows of a project on every screen. */
@@ -6,6 +7,10 @@ export interface ProjectSummary {
   deletionsFailed: number
   hasPersons: boolean
   hasSessions: boolean
+  recordedBytesToday: number
+  recordingsRefusedToday: number
+  requestsRefusedToday: number
+  suppressedPeople: number
 }
 
 export async function readProjectSummary(sql: Sql, projectId: number): Promise<ProjectSummary> {
@@ -14,10 +19,19 @@ export async function readProjectSummary(sql: Sql, projectId: number): Promise<P
       (select count(*)::integer from deletion_jobs
        where project_id = ${projectId} and status in ('pending', 'running'))
         as "deletionsInProgress",
-      (select count(*)::integer from failed_deletions(${projectId})) as "deletionsFailed",
+      (select count(*)::integer from ${failedDeletions(projectId)} f) as "deletionsFailed",
       exists (select from persons where project_id = ${projectId}) as "hasPersons",
       exists (select from sessions where project_id = ${projectId} and not closed)
-        as "hasSessions"`
+        as "hasSessions",
+      coalesce(today.bytes, 0)::float8 as "recordedBytesToday",
+      coalesce(today.refused, 0)::float8 as "recordingsRefusedToday",
+      coalesce(today.requests_refused, 0)::float8 as "requestsRefusedToday",
+      (select count(*)::integer
+       from (select from suppressions where project_id = ${projectId} limit 10000) as held)
+        as "suppressedPeople"
+    from (select) as always
+    left join ingest_usage today
+      on today.project_id = ${projectId} and today.day = (app_now() at time zone 'UTC')::date`
   return summary as ProjectSummary
 }
 

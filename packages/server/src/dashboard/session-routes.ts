@@ -5,13 +5,16 @@ import {
   type SessionSummary,
 } from '@lethe/contract/dashboard-sessions.ts'
 import { ApiError, invalid } from '../api-error.ts'
-import { isStorable } from '../json-body.ts'
+import { isStorable } from '../http/body.ts'
+import { cursorAt, positionAt } from '../http/page.ts'
+import { isUuid } from '../http/uuid.ts'
+import { writeAuditOfWatching } from '../members/audit-store.ts'
+import { actorOf } from '../members/authenticate.ts'
+import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import { sendEvents, sessionNotFound } from '../recordings/send-events.ts'
 import { sessionEvents } from '../recordings/session-events.ts'
-import { findSession, listTabs } from '../recordings/session-store.ts'
+import { findSession } from '../recordings/session-store.ts'
 import type { Sql } from '../sql.ts'
-import { isUuid } from '../uuid.ts'
-import type { DashboardApp, DashboardContext } from './context.ts'
 import { instantOf } from './instant.ts'
 import { isPersonId } from './person-id.ts'
 import {
@@ -19,8 +22,8 @@ import {
   findSessionSummary,
   listSessions,
   type SessionFilter,
-  type SessionPosition,
 } from './session-store.ts'
+import { tabsOf } from './session-tabs.ts'
 
 export function sessionRoutes(app: DashboardApp, context: DashboardContext): void {
   const { db, cursors, recordings, log } = context
@@ -32,9 +35,10 @@ export function sessionRoutes(app: DashboardApp, context: DashboardContext): voi
       const filter = filterOf(asked)
       if (filter === undefined) return { sessions: [], nextCursor: null }
       const list = ['sessions of the dashboard', projectId, ...Object.entries(filter)]
-      const after = cursor === undefined ? null : positionOf(cursors.decode(list, cursor))
+      const names = ['startedAt', 'id'] as const
+      const after = positionAt({ cursors, list, cursor }, names)
       const { sessions, next } = await listSessions(db.sql, projectId, filter, after, limit)
-      return { sessions, nextCursor: next ? cursors.encode(list, textOf(next)) : null }
+      return { sessions, nextCursor: next && cursorAt({ cursors, list }, names, next) }
     },
   })
 
@@ -42,16 +46,9 @@ export function sessionRoutes(app: DashboardApp, context: DashboardContext): voi
     ...getSession,
     handler: async ({ projectId, params }) => {
       const session = await existingSession(db.sql, projectId, params.sessionId)
-      const tabs = await listTabs(db.sql, projectId, session.id)
       return {
         session,
-        tabs: tabs.map(({ tab, chunks, bytes, firstChunkAt, lastChunkAt }) => ({
-          id: tab,
-          chunks,
-          bytes,
-          firstChunkAt: firstChunkAt ?? session.startedAt,
-          lastChunkAt: lastChunkAt ?? session.startedAt,
-        })),
+        tabs: await tabsOf(db.sql, projectId, session),
         ...(await findNeighbours(db.sql, projectId, session)),
       }
     },
@@ -70,8 +67,9 @@ export function sessionRoutes(app: DashboardApp, context: DashboardContext): voi
       if (!session || !recordings) throw sessionNotFound()
       reply.type('application/x-ndjson; charset=utf-8')
       if (request.method === 'HEAD') return reply.send('')
-      const after = { tab, number: fromChunk - 1, blobKey: '' }
-      const events = sessionEvents(recordings, projectId, session, tab, after)
+      await writeAuditOfWatching(db.sql, session.id, { ...actorOf(request), projectId })
+      const after = { tab, number: fromChunk - 1 }
+      const events = sessionEvents(recordings, log, projectId, session, tab, after)
       return sendEvents(events, request, reply, log) as never
     },
   })
@@ -88,16 +86,10 @@ function filterOf({ from, to, ...rest }: SessionFilter): SessionFilter | undefin
   const { personId, browserId } = rest
   if (personId !== undefined && !isPersonId(personId)) return undefined
   if (browserId !== undefined && !isUuid(browserId)) return undefined
+  if (!isStorable(`${rest.page}${rest.property}`)) return undefined
   return {
     ...rest,
     ...(from !== undefined && { from: instantOf(from, '/query/from') }),
     ...(to !== undefined && { to: instantOf(to, '/query/to') }),
   }
-}
-
-const textOf = ({ startedAt, id }: SessionPosition) => `${startedAt} ${id}`
-
-function positionOf(text: string): SessionPosition {
-  const [startedAt = '', id = ''] = text.split(' ')
-  return { startedAt, id }
 }

@@ -1,4 +1,10 @@
-import type { SessionSummary } from '@lethe/contract/dashboard-sessions.ts'
+import type {
+  browserFamilies,
+  devices,
+  SessionSummary,
+  sessionSorts,
+  troubles,
+} from '@lethe/contract/dashboard-sessions.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
 export interface SessionFilter {
@@ -9,6 +15,15 @@ export interface SessionFilter {
   from?: string
   to?: string
   minimumSeconds?: number
+  isBeforeIdentification?: boolean
+  /** A part of the address it started at. */
+  page?: string
+  browser?: (typeof browserFamilies)[number]
+  device?: (typeof devices)[number]
+  /** Of its person: key and value with `=` between them. */
+  property?: string
+  with?: (typeof troubles)[number]
+  sort?: (typeof sessionSorts)[number]
 }
 
 /** Where a page of sessions begins: right after this one. */
@@ -20,8 +35,10 @@ export interface SessionPosition {
 /** A session may still go on while its last sign of life is younger than this. */
 const liveSeconds = 60
 
+/** Of its events, not of when they arrived: a browser may have been offline for hours. */
 const seconds = fragment`
-  coalesce(round(extract(epoch from s.last_chunk_at - s.started_at)), 0)::integer`
+  coalesce(round(extract(epoch from
+    coalesce(s.last_event_at - s.first_event_at, s.last_chunk_at - s.started_at))), 0)::integer`
 
 type SessionRow = Omit<SessionSummary, 'person'> & {
   personId: string | null
@@ -51,6 +68,7 @@ export async function listSessions(
   limit: number,
   windowSize = windowRows,
 ): Promise<SessionPage> {
+  if (filter.sort !== undefined) return sortedSessions(sql, projectId, filter, limit, windowSize)
   const base = join(baseConditions(projectId, filter, after), ' and ')
   const rare = rareConditions(filter)
   const isWindowed = rare.length > 0 && filter.personId === undefined
@@ -88,6 +106,38 @@ export async function listSessions(
     order by s.started_at desc, s.id desc
     offset ${windowSize - 1} limit 1`
   return { sessions, next: end ?? null }
+}
+
+const sortKeys = {
+  longest: seconds,
+  most_pages: fragment`s.pages`,
+  most_errors: fragment`s.errors + s.failed_requests + s.rage_clicks`,
+}
+
+/** The first of the newest `windowSize` that match, in another order: one page and no more. */
+async function sortedSessions(
+  sql: Sql,
+  projectId: number,
+  filter: SessionFilter,
+  limit: number,
+  windowSize: number,
+): Promise<SessionPage> {
+  const base = join(baseConditions(projectId, filter, null), ' and ')
+  const order = fragment`
+    order by ${sortKeys[filter.sort ?? 'longest']} desc, s.started_at desc, s.id desc`
+  const page = fragment`
+    select s.*
+    from (
+      select s.* from sessions s where ${base}
+      order by s.started_at desc, s.id desc limit ${windowSize}
+    ) s
+    where ${join([fragment`true`, ...rareConditions(filter)], ' and ')}
+    ${order}
+    limit ${limit}`
+  const rows = await sql<SessionRow>`
+    ${selectSession(projectId, page)}
+    ${order}`
+  return { sessions: rows.map(summaryOf), next: null }
 }
 
 export async function findSessionSummary(
@@ -128,7 +178,7 @@ export async function findNeighbours(
          select s.id, s.started_at
          from sessions s
          where s.project_id = ${projectId} and s.browser_id = l.browser_id and not s.closed
-           and (s.started_at, s.id) ${side} (${startedAt}::timestamptz, ${id}::uuid)
+           and s.is_begun and (s.started_at, s.id) ${side} (${startedAt}::timestamptz, ${id}::uuid)
          ${nearest}
        ) s
        ${nearest})`
@@ -142,10 +192,13 @@ function selectSession(projectId: number, page: ReturnType<typeof fragment>) {
   return fragment`
     select s.id, s.browser_id as "browserId", s.started_at as "startedAt",
       s.last_chunk_at as "lastChunkAt", ${seconds} as seconds, s.pages, s.chunks,
-      s.bytes::float8 as bytes, s.url, s.user_agent as "userAgent",
+      s.bytes::float8 as bytes, s.url, s.user_agent as "userAgent", s.errors,
+      s.failed_requests as "failedRequests", s.rage_clicks as "rageClicks",
+      s.dead_clicks as "deadClicks",
       coalesce(s.last_chunk_at, s.started_at) > app_now() - ${liveSeconds} * interval '1 second'
         and not b.retired as "isLive",
-      coalesce(s.started_at < l.linked_at, false) as "isBeforeIdentification",
+      coalesce(coalesce(s.last_event_at, s.last_chunk_at, s.started_at) < l.linked_at, false)
+        as "isBeforeIdentification",
       p.id as "personId", p.external_id as "externalId",
       case when jsonb_typeof(p.properties -> 'name') = 'string' then p.properties ->> 'name' end
         as name,
@@ -162,7 +215,7 @@ function baseConditions(
   { browserId, from, to }: SessionFilter,
   after: SessionPosition | null,
 ) {
-  const conditions = [fragment`s.project_id = ${projectId} and not s.closed`]
+  const conditions = [fragment`s.project_id = ${projectId} and not s.closed and s.is_begun`]
   if (after) {
     conditions.push(
       fragment`(s.started_at, s.id) < (${after.startedAt}::timestamptz, ${after.id}::uuid)`,
@@ -175,7 +228,8 @@ function baseConditions(
 }
 
 /** What is looked at session by session. */
-function rareConditions({ isIdentified, minimumSeconds }: SessionFilter) {
+function rareConditions(filter: SessionFilter) {
+  const { isIdentified, minimumSeconds, isBeforeIdentification, page, property } = filter
   const conditions = []
   if (minimumSeconds !== undefined) conditions.push(fragment`${seconds} >= ${minimumSeconds}`)
   if (isIdentified !== undefined) {
@@ -185,8 +239,55 @@ function rareConditions({ isIdentified, minimumSeconds }: SessionFilter) {
         where i.project_id = s.project_id and i.browser_id = s.browser_id)`,
     )
   }
+  if (isBeforeIdentification !== undefined) {
+    conditions.push(
+      fragment`${isBeforeIdentification} = ${isBefore} and exists (
+        select from person_browsers l
+        where l.project_id = s.project_id and l.browser_id = s.browser_id)`,
+    )
+  }
+  if (page !== undefined) {
+    conditions.push(fragment`position(lower(${page}) in lower(coalesce(s.url, ''))) > 0`)
+  }
+  if (filter.browser) conditions.push(fragment`s.user_agent ~ ${agents[filter.browser]}`)
+  if (filter.device) {
+    conditions.push(fragment`${filter.device === 'mobile'} = (s.user_agent ~ ${mobileAgent})`)
+  }
+  if (filter.with) conditions.push(fragment`${troubleColumns[filter.with]} > 0`)
+  if (property !== undefined) {
+    const at = property.indexOf('=')
+    conditions.push(
+      fragment`exists (
+        select from person_browsers l
+        join persons p on p.project_id = l.project_id and p.id = l.person_id
+        where l.project_id = s.project_id and l.browser_id = s.browser_id
+          and p.properties ->> ${property.slice(0, at)} = ${property.slice(at + 1)})`,
+    )
+  }
   return conditions
 }
+
+const isBefore = fragment`coalesce((
+  select coalesce(s.last_event_at, s.last_chunk_at, s.started_at) < l.linked_at
+  from person_browsers l
+  where l.project_id = s.project_id and l.browser_id = s.browser_id), false)`
+
+const troubleColumns = {
+  errors: fragment`s.errors`,
+  failed_requests: fragment`s.failed_requests`,
+  rage_clicks: fragment`s.rage_clicks`,
+  dead_clicks: fragment`s.dead_clicks`,
+}
+
+/** As the dashboard names them: each of the others calls itself Chrome or Safari too. */
+const agents = {
+  chrome: '^(?!.*(Edg|OPR|SamsungBrowser)).*(Chrome|CriOS|Chromium)/',
+  edge: 'Edg(e|A|iOS)?/',
+  firefox: '(Firefox|FxiOS)/',
+  safari: '^(?!.*(Chrome|CriOS|Chromium|Edg|OPR|FxiOS)).*Version/.*Safari/',
+}
+
+const mobileAgent = 'Mobi|Android|iPhone|iPad|iPod'
 
 function summaryOf(row: SessionRow): SessionSummary {
   const { personId, externalId, name, isBeingDeleted, ...session } = row

@@ -1,8 +1,21 @@
-import { getSystem, listAuditEntries } from '@lethe/contract/dashboard-system.ts'
-import { isUuid } from '../uuid.ts'
-import { type AuditFilter, listAudit } from './audit-store.ts'
-import { blobsHealth } from './blobs-health.ts'
-import type { DashboardApp, DashboardContext } from './context.ts'
+import { Readable } from 'node:stream'
+import {
+  exportAuditEntries,
+  getSystem,
+  listAuditEntries,
+} from '@lethe/contract/dashboard-system.ts'
+import { blobsHealth } from '../blobs/health.ts'
+import { readLedgerHealth } from '../erasure/ledger-store.ts'
+import { readPage } from '../http/page.ts'
+import { isUuid } from '../http/uuid.ts'
+import { type AuditFilter, listAudit, writeAudit } from '../members/audit-store.ts'
+import { actorOf } from '../members/authenticate.ts'
+import type { DashboardApp, DashboardContext } from '../members/context.ts'
+import { auditColumns } from './audit-csv.ts'
+
+import { csvOf } from './csv.ts'
+import { instantOf } from './instant.ts'
+import { isPersonId } from './person-id.ts'
 import { readSystemFacts } from './system-store.ts'
 
 export function systemRoutes(app: DashboardApp, context: DashboardContext): void {
@@ -29,6 +42,7 @@ export function systemRoutes(app: DashboardApp, context: DashboardContext): void
           oldestPendingAt: facts.oldestPendingAt,
           oldestPendingJobId: facts.oldestPendingJobId,
         },
+        ledger: await readLedgerHealth(db.sql),
         webhooks: {
           pending: facts.pendingDeliveries,
           oldestPendingAt: facts.oldestDeliveryAt,
@@ -39,36 +53,51 @@ export function systemRoutes(app: DashboardApp, context: DashboardContext): void
   })
 
   app.route({
+    ...exportAuditEntries,
+    handler: async (request, reply) => {
+      const filter = filterOf(request.query)
+      const day = new Date().toISOString().slice(0, 10)
+      reply
+        .type('text/csv; charset=utf-8')
+        .header('content-disposition', `attachment; filename="audit-log-${day}.csv"`)
+      if (request.method === 'HEAD') return reply.send('')
+      await writeAudit(db.sql, { ...actorOf(request), action: 'audit.exported' })
+      const csv = csvOf(auditColumns, async (last, limit) =>
+        filter ? listAudit(db.sql, filter, last?.id ?? null, limit) : [],
+      )
+      return reply.send(Readable.from(csv, { objectMode: false }) as never)
+    },
+  })
+
+  app.route({
     ...listAuditEntries,
     handler: async ({ query }) => {
       const { limit, cursor, ...asked } = query
       const filter = filterOf(asked)
       if (filter === undefined) return { entries: [], nextCursor: null }
-      const list = ['audit log', ...Object.entries(filter)]
-      const beforeId = cursor === undefined ? null : cursors.decode(list, cursor)
-      const rows = await listAudit(db.sql, filter, beforeId, limit + 1)
-      const entries = rows.slice(0, limit)
-      const last = rows.length > limit ? entries.at(-1) : undefined
-      return { entries, nextCursor: last ? cursors.encode(list, last.id) : null }
+      const page = { cursors, list: ['audit log', ...Object.entries(filter)], limit, cursor }
+      const { rows, nextCursor } = await readPage(page, ['id'], (after, count) =>
+        listAudit(db.sql, filter, after?.id ?? null, count),
+      )
+      return { entries: rows, nextCursor }
     },
   })
 }
 
 /** undefined for a filter that no entry can pass, of an id that is none. */
-function filterOf({
-  projectId,
-  memberId,
-  action,
-}: {
-  projectId?: string
-  memberId?: string
-  action?: AuditFilter['action']
-}): AuditFilter | undefined {
+function filterOf(
+  asked: Omit<AuditFilter, 'projectId'> & { projectId?: string },
+): AuditFilter | undefined {
+  const { projectId, memberId, personId, action, from, to } = asked
   if (projectId !== undefined && !/^[1-9]\d{0,8}$/.test(projectId)) return undefined
   if (memberId !== undefined && !isUuid(memberId)) return undefined
+  if (personId !== undefined && !isPersonId(personId)) return undefined
   return {
     ...(projectId !== undefined && { projectId: Number(projectId) }),
     ...(memberId !== undefined && { memberId }),
+    ...(personId !== undefined && { personId }),
     ...(action !== undefined && { action }),
+    ...(from !== undefined && { from: instantOf(from, '/query/from') }),
+    ...(to !== undefined && { to: instantOf(to, '/query/to') }),
   }
 }

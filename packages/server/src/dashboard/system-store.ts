@@ -1,3 +1,4 @@
+import { failedDeletions } from '../failed-deletions.ts'
 import type { Sql } from '../sql.ts'
 
 /** A worker looks for work every few seconds; one that has not for so long is not there. */
@@ -25,7 +26,7 @@ export async function readSystemFacts(sql: Sql): Promise<SystemFacts> {
       coalesce(seen.at > app_now() - ${workerSeconds} * interval '1 second', false)
         as "isWorkerThere",
       jobs.pending, jobs.running,
-      (select count(*)::integer from projects p cross join lateral failed_deletions(p.id)) as failed,
+      (select count(*)::integer from ${failedDeletions()} f) as failed,
       oldest.created_at as "oldestPendingAt", oldest.id as "oldestPendingJobId",
       deliveries.pending as "pendingDeliveries", deliveries.oldest as "oldestDeliveryAt",
       app_now() as now

@@ -4,6 +4,7 @@ import {
   existsSync,
   fsyncSync,
   lchownSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -15,13 +16,23 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { type Account, accountFor, isRoot } from './account.ts'
+import { type Account, accountFor, isRoot, namedAccount } from './account.ts'
 import { EmbeddedError } from './embedded-error.ts'
 import { findPrograms } from './programs.ts'
+import {
+  createDatabaseSql,
+  newSecret,
+  rolesSql,
+  superuser,
+  writeAuthentication,
+  writeSecret,
+} from './roles.ts'
 import { run } from './run.ts'
 
 /** The files of one database server, and what it takes to run it. */
 export interface Cluster {
+  /** The data folder. */
+  home: string
   /** `<data folder>/postgres`; the server's socket lies in it too. */
   folder: string
   /** What the server itself writes: its starts and stops, and what went wrong with them. */
@@ -30,25 +41,26 @@ export interface Cluster {
   account: Account | undefined
 }
 
-export const superuser = 'lethe'
-export const database = 'lethe'
-
 /**
  * What may lie in a data folder that has no cluster yet: blobs and keys brought back from a
- * backup, and what a start leaves that was killed.
+ * backup, a database that was set aside, and what a start leaves that was killed.
  */
-const ownNames = /^(postgres|postgres\.(new-.+|log(\.old)?)|programs|blobs|keys|lost\+found)$/
+const ownNames = /^(postgres(\..+)?|programs|blobs|keys|verify-.+|lost\+found)$/
 const startOfUnfinished = 'postgres.new-'
 
-/** Finds the cluster of a data folder, and makes it if there is none. */
-export async function prepareCluster(dataDir: string): Promise<Cluster> {
+/**
+ * Finds the cluster of a data folder, and makes it if there is none. `programs` is a folder with
+ * `bin/postgres`, for a cluster of another version than ours.
+ */
+export async function prepareCluster(dataDir: string, programs?: string): Promise<Cluster> {
   refuseUnsupportedSystems()
   const home = await forFolder(dataDir, () => openHome(resolve(dataDir)))
   const folder = join(home, 'postgres')
+  if (!existsSync(folder)) await forFolder(home, () => finishSwitch(home))
   const account = accountFor(folder)
   refuseFolderOfOther(folder)
-  const { bin, major } = await findPrograms(account, home)
-  const cluster = { folder, log: join(home, 'postgres.log'), bin, account }
+  const { bin, major } = await findPrograms(account, home, programs)
+  const cluster = { home, folder, log: join(home, 'postgres.log'), bin, account }
   if (!isCluster(folder)) await forFolder(home, () => initialise(cluster, home))
   refuseOtherVersion(folder, major)
   removeUnfinished(home)
@@ -65,7 +77,7 @@ export function folderArgument({ folder, account }: Cluster): string {
 function refuseUnsupportedSystems(): void {
   if (process.platform === 'win32') {
     throw new EmbeddedError(
-      'The built-in PostgreSQL does not run on Windows: set DATABASE_URL to a PostgreSQL of your own.',
+      'The embedded PostgreSQL does not run on Windows: set DATABASE_URL to your own PostgreSQL.',
     )
   }
   if (isRoot() && process.platform !== 'linux') {
@@ -85,7 +97,7 @@ function openHome(home: string): string {
   const foreign = names.find((name) => !ownNames.test(name))
   if (foreign !== undefined && !names.includes('postgres')) {
     throw new EmbeddedError(
-      `The data folder ${home} holds other things ("${foreign}") and no data of Lethe:` +
+      `The data folder ${home} holds other files ("${foreign}") and no data of Lethe:` +
         ' set DATA_DIR to a new or empty folder.',
     )
   }
@@ -100,9 +112,14 @@ function refuseFolderOfOther(folder: string): void {
   const own = process.getuid?.()
   if (uid === own) return
   throw new EmbeddedError(
-    `The database in ${folder} belongs to another user (id ${uid}, and this is ${own}):` +
+    `The database in ${folder} belongs to another user (id ${uid}; Lethe runs as ${own}):` +
       ' start Lethe as that user or as root.',
   )
+}
+
+/** Whether this data folder has a database already. */
+export function hasCluster(dataDir: string): boolean {
+  return isCluster(join(resolve(dataDir), 'postgres'))
 }
 
 function isCluster(folder: string): boolean {
@@ -120,8 +137,11 @@ async function initialise(cluster: Cluster, home: string): Promise<void> {
   }
   const fresh = mkdtempSync(join(home, startOfUnfinished))
   try {
-    if (account) lchownSync(fresh, account.uid, account.gid)
-    await initdb({ ...cluster, folder: fresh })
+    // These programs look their user up by name, which the server does not.
+    const maker = account && namedAccount()
+    if (maker) lchownSync(fresh, maker.uid, maker.gid)
+    await initdb({ ...cluster, folder: fresh, account: maker })
+    if (account) giveTo(fresh, account)
     renameSync(fresh, folder)
     syncFolder(home)
   } catch (error) {
@@ -138,7 +158,7 @@ async function initdb(cluster: Cluster): Promise<void> {
     ...['-D', at, '--username', superuser, '--encoding', 'UTF8', '--no-instructions'],
     ...['--locale-provider', 'builtin', '--builtin-locale', 'PG_UNICODE_FAST'],
     ...['--locale', 'C', '--lc-ctype', ctype],
-    // The socket lies in a folder of mode 0700, so whoever reaches it could read the files as well.
+    // Nobody can connect to what is not started yet; the roles get passwords below.
     ...['--auth-local', 'trust', '--auth-host', 'reject'],
     ...Object.entries(firstSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ]
@@ -149,16 +169,29 @@ async function initdb(cluster: Cluster): Promise<void> {
     made = await run({ program, args: args('C'), folder, account })
   }
   if (!made.ok) throw initdbError(made.complaint, folder)
+  const secret = newSecret()
   const created = await run({
     program: join(bin, 'postgres'),
-    args: ['--single', '-D', at, '-c', 'log_checkpoints=off', 'template1'],
-    input: `create database ${database}\n`,
+    args: ['--single', '-j', '-D', at, '-c', 'log_checkpoints=off', 'template1'],
+    input: [...rolesSql(secret), createDatabaseSql].map((one) => `${one};\n\n`).join(''),
     folder,
     account,
   })
   // In this mode PostgreSQL ends with 0 also after a statement that failed.
   const failed = !created.ok || /ERROR|FATAL|PANIC/.test(created.complaint)
   if (failed) throw initdbError(created.complaint, folder)
+  writeSecret(folder, secret)
+  writeAuthentication(folder)
+}
+
+/** Everything in a cluster that was just made, but the secret of its roles. */
+function giveTo(folder: string, { uid, gid }: Account): void {
+  const own = process.getuid?.()
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (lstatSync(path).uid !== own) lchownSync(path, uid, gid)
+  }
+  lchownSync(folder, uid, gid)
 }
 
 /** What an operator may change afterwards, in postgresql.conf; for a machine of two cores. */
@@ -185,7 +218,7 @@ function initdbError(complaint: string, folder: string): EmbeddedError {
   if (complaint.includes('could not look up effective user ID')) {
     return new EmbeddedError(
       `PostgreSQL needs an entry in /etc/passwd for the user it runs as (${process.getuid?.()}):` +
-        ' add one, or set DATABASE_URL to a PostgreSQL of your own.',
+        ' add one, or set DATABASE_URL to your own PostgreSQL.',
     )
   }
   const lines = complaint.split('\n')
@@ -194,15 +227,59 @@ function initdbError(complaint: string, folder: string): EmbeddedError {
 }
 
 function refuseOtherVersion(folder: string, major: string): void {
-  const version = readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim()
+  const version = versionOf(folder)
   if (version === major) return
+  const what = `The database in ${folder} was created by PostgreSQL ${version}, but this version of Lethe comes with ${major}:`
   throw new EmbeddedError(
-    `The database in ${folder} was made by PostgreSQL ${version}, and this Lethe comes with ${major}:` +
-      ' start it with the Lethe that made it, dump it there and load it here.',
+    Number(version) < Number(major)
+      ? `${what} run \`lethe upgrade-database\`, which keeps the old one.`
+      : `${what} use the version of Lethe that last used it.`,
   )
 }
 
-/** As the cluster is there, whoever is still making one will find that it came too late. */
+/** The major version of PostgreSQL that created a cluster, as in `18`. */
+function versionOf(folder: string): string {
+  return readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim()
+}
+
+/** The same of a data folder; undefined where it has no cluster. */
+export function clusterVersion(dataDir: string): string | undefined {
+  return hasCluster(dataDir) ? versionOf(join(resolve(dataDir), 'postgres')) : undefined
+}
+
+/** The data folders of a cluster that is being filled, and of one that is complete. */
+export const upgradeNames = { unfinished: 'postgres.upgrade', complete: 'postgres.upgraded' }
+
+/**
+ * Puts the cluster of `postgres.upgraded`, which has to be complete and stopped, in the place of the
+ * old one. If this is interrupted, the next start finishes it. Returns where the old one is kept.
+ */
+export function switchClusters(dataDir: string): string {
+  const home = resolve(dataDir)
+  const kept = keptName(home, versionOf(join(home, 'postgres')))
+  renameSync(join(home, 'postgres'), kept)
+  syncFolder(home)
+  finishSwitch(home)
+  return kept
+}
+
+function keptName(home: string, version: string): string {
+  for (let n = 1; ; n++) {
+    const name = join(home, `postgres.old-${version}${n > 1 ? `-${n}` : ''}`)
+    if (!existsSync(name)) return name
+  }
+}
+
+/** Of a switch that was interrupted: the old cluster has its new name, the new one not yet. */
+function finishSwitch(home: string): void {
+  const complete = join(home, upgradeNames.complete)
+  if (!isCluster(join(complete, 'postgres'))) return
+  renameSync(join(complete, 'postgres'), join(home, 'postgres'))
+  syncFolder(home)
+  rmSync(complete, { recursive: true, force: true })
+}
+
+/** The cluster is there now: a process that is still creating one finds that it came too late. */
 function removeUnfinished(home: string): void {
   for (const name of readdirSync(home)) {
     if (!name.startsWith(startOfUnfinished)) continue
@@ -242,7 +319,7 @@ function meaningOf(code: string, folder: string): string {
     case 'EPERM':
       return `The data folder ${folder} cannot be read and written by this user`
     case 'EROFS':
-      return `The data folder ${folder} is on a file system that is read-only`
+      return `The data folder ${folder} is on a read-only file system`
     case 'ENOTDIR':
     case 'EEXIST':
       return `The data folder ${folder} is not a folder`

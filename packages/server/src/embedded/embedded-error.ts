@@ -2,3 +2,8 @@
 export class EmbeddedError extends Error {
   override name = 'EmbeddedError'
 }
+
+/** It was not installed, as by `npm install --omit=optional`. */
+export class EmbeddedMissing extends EmbeddedError {
+  override name = 'EmbeddedMissing'
+}

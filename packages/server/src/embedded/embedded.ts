@@ -2,16 +2,33 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectOne, type DbAddress } from '../sql.ts'
-import { type Cluster, database, prepareCluster, superuser } from './cluster.ts'
+import { type Cluster, prepareCluster } from './cluster.ts'
 import { EmbeddedError } from './embedded-error.ts'
 import { postmasterOf, type Start, startPostmaster, stopPostmaster } from './postmaster.ts'
+import {
+  addressesOf,
+  database,
+  giveDatabaseSql,
+  hasSecret,
+  newSecret,
+  rolesSql,
+  superuser,
+  writeAuthentication,
+  writeSecret,
+} from './roles.ts'
 import { keepSession, lock, type Session } from './session.ts'
+import { useServer, waitForUnused } from './watcher.ts'
 
 export { EmbeddedError }
 
 export interface EmbeddedDatabase {
-  /** For connections of this process, and of those it starts, until `close`. */
+  /**
+   * For connections of this process, and of those it starts, until `close`: as a role that owns its
+   * database and is no superuser.
+   */
   address: DbAddress
+  /** For the tests and repairs, which make databases and look into statistics. */
+  superuserAddress: DbAddress
   /** Call it when all other connections are closed. Stops the database if nobody else uses it. */
   close(): Promise<void>
 }
@@ -20,6 +37,10 @@ export interface EmbeddedOptions {
   dataDir: string
   /** Told when the database went away while it was used and could not be brought back yet. */
   onFault?: (error: Error) => void
+  /** Gives a start up: nothing of it is left running. */
+  signal?: AbortSignal
+  /** A folder with `bin/postgres`, to run a database of another version than ours. */
+  programs?: string
 }
 
 /** The longest wait for a server that gives no sign of life, and for one that does. */
@@ -29,31 +50,71 @@ const claimSeconds = 2
 const statementSeconds = 5
 
 /**
- * Starts the database of a data folder, or joins the one that runs there already, whoever started
+ * Starts the database of a data folder, or joins the one that runs there already, whichever process started
  * it; after a crash it recovers. Should it go away later, it is brought back.
  * @throws {EmbeddedError} for what an operator can mend.
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
-  const cluster = await prepareCluster(options.dataDir)
+  const { dataDir, onFault, signal, programs } = options
+  const cluster = await prepareCluster(dataDir, programs)
   const { host, release } = socketFolder(cluster.folder)
-  const address: DbAddress = { host, port: 5432, user: superuser, database }
+  const use = await useServer(cluster)
   try {
-    const use = await keepSession(() => joinServer(cluster, address), options.onFault)
+    if (!hasSecret(cluster.folder)) await makeRoles(cluster, host, signal)
+    const addresses = addressesOf(cluster.folder, host)
+    const address = addresses.service
+    const joined = await keepSession(() => joinServer(cluster, () => address, signal), onFault)
     const close = async () => {
-      await use.end((session) => leaveServer(session, cluster.folder))
+      await joined.end((session) => leaveServer(session, cluster.folder))
+      use.release()
       release()
     }
     let closing: Promise<void> | undefined
     return {
       address,
+      superuserAddress: addresses.superuser,
       close() {
         closing ??= close()
         return closing
       },
     }
   } catch (error) {
+    use.release()
+    await waitForUnused(cluster.folder)
     release()
     throw error
+  }
+}
+
+/** Makes the roles in a cluster of an older Lethe, or one whose secret was lost. */
+async function makeRoles(cluster: Cluster, host: string, signal?: AbortSignal): Promise<void> {
+  const { folder } = cluster
+  const setAuthentication = (isOpen: boolean) => {
+    writeAuthentication(folder, isOpen)
+    const pid = postmasterOf(folder)
+    if (pid !== undefined) process.kill(pid, 'SIGHUP')
+  }
+  setAuthentication(true)
+  // Another process may create the roles first and close the open access: then we sign in with its secret.
+  const address = () =>
+    hasSecret(folder)
+      ? addressesOf(folder, host).superuser
+      : { host, port: 5432, user: superuser, database }
+  const session = await joinServer(cluster, address, signal)
+  try {
+    await session.sql`select pg_advisory_lock(${lock.class}, ${lock.roles})`
+    if (hasSecret(folder)) return
+    if (!(await takeServiceLock(session))) {
+      throw new EmbeddedError('An older Lethe is running on this data folder: stop it first.')
+    }
+    const secret = newSecret()
+    for (const statement of [...rolesSql(secret), giveDatabaseSql]) {
+      await session.client.query(statement)
+    }
+    writeSecret(folder, secret)
+  } finally {
+    if (hasSecret(folder)) setAuthentication(false)
+    await session.end()
   }
 }
 
@@ -73,6 +134,27 @@ export async function claimService(
     )
   })
   return { release: () => claim.end() }
+}
+
+/**
+ * Throws `EmbeddedError` where others than this process, which uses it once, use the database, and
+ * still do after 2 s: one that was killed does until PostgreSQL has noticed.
+ */
+export async function refuseOtherUsers(connection: string | DbAddress): Promise<void> {
+  const { sql, end } = await connectOne(connection, statementSeconds)
+  try {
+    for (const limit = Date.now() + claimSeconds * 1_000; ; await sleep(50)) {
+      const [users] = await sql<{ count: number }>`
+        select count(*)::integer as count from pg_locks
+        where locktype = 'advisory' and classid = ${lock.class} and objid = ${lock.user}`
+      if ((users?.count ?? 0) <= 1) return
+      if (Date.now() > limit) {
+        throw new EmbeddedError('The database is in use by another Lethe: stop it first.')
+      }
+    }
+  } finally {
+    await end()
+  }
 }
 
 /** A service that was killed holds its lock until PostgreSQL has noticed. */
@@ -98,14 +180,19 @@ function socketFolder(folder: string): { host: string; release(): void } {
   return { host: `/proc/${process.pid}/fd/${handle}`, release: () => closeSync(handle) }
 }
 
-/** Starts the server if need be, and answers the session that makes us a user of it. */
-async function joinServer(cluster: Cluster, address: DbAddress): Promise<Session> {
+/** Starts the server if need be, and returns the session that makes us a user of it. */
+async function joinServer(
+  cluster: Cluster,
+  addressNow: () => DbAddress,
+  signal?: AbortSignal,
+): Promise<Session> {
   const begin = Date.now()
   let heard = begin
   let start: Start | undefined
   let failure: string | undefined
   for (;;) {
-    const answer = await tryToJoin(address)
+    signal?.throwIfAborted()
+    const answer = await tryToJoin(addressNow())
     if (typeof answer === 'object') return answer
     const now = Date.now()
     if (answer === 'later') heard = now
@@ -142,7 +229,7 @@ async function tryToJoin(address: DbAddress): Promise<Session | 'later' | 'silen
     if (comesOrGoes) return 'later'
     const isAnswer = code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E')
     if (isAnswer) {
-      throw new EmbeddedError(`The built-in database refuses us (SQLSTATE ${code}).`, {
+      throw new EmbeddedError(`The embedded database rejected the connection (SQLSTATE ${code}).`, {
         cause: error,
       })
     }
@@ -163,11 +250,11 @@ function refuseFailure(failure: string | undefined, { folder, log }: Cluster): v
 function silence({ folder, log }: Cluster, failure = 'it gives no answer'): EmbeddedError {
   const pid = postmasterOf(folder)
   const who =
-    pid === undefined ? 'PostgreSQL does not start' : `PostgreSQL (process ${pid}) is silent`
+    pid === undefined ? 'PostgreSQL does not start' : `PostgreSQL (process ${pid}) does not respond`
   return new EmbeddedError(`${who} in ${folder}: ${failure} (see ${log}).`)
 }
 
-/** Stops the server when nobody else uses it; who comes while it stops has to wait, and starts it. */
+/** Stops the server when nobody else uses it; a process that comes while it stops waits, and starts it. */
 async function leaveServer({ sql }: Session, folder: string): Promise<void> {
   try {
     await sql`select pg_advisory_unlock_shared(${lock.class}, ${lock.user})`

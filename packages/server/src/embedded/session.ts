@@ -6,10 +6,10 @@ export type Session = Awaited<ReturnType<typeof connectOne>>
 
 /**
  * Every process that uses the database holds a shared lock on `user`, and the service an exclusive
- * one on `service`. They end with the process, however it ends, so unlike a file they never name
+ * one on `service`; `roles` is held while the roles are made. They end with the process, however it ends, so unlike a file they never name
  * one that is gone.
  */
-export const lock = { class: 0x1e74e, user: 1, service: 2 }
+export const lock = { class: 0x1e74e, user: 1, service: 2, roles: 3 }
 
 export interface KeptSession {
   /** Does a last work in the session and ends it. */

@@ -1,8 +1,18 @@
 import { BlobFault } from '../blobs/blobs.ts'
-import { isUnavailable } from '../error-handler.ts'
+import { isUnavailable } from '../http/errors.ts'
 import type { Log } from '../log.ts'
-import { failAttempt, handBack, LeaseLost, noteProgress, type RetryDelays } from './attempts.ts'
-import { type ClaimedJob, type ClaimedJobs, claimJobs, togetherMaximum } from './claim.ts'
+import type { Suppressions } from '../projects/suppressions.ts'
+import {
+  type ClaimedJob,
+  type ClaimedJobs,
+  claimJobs,
+  failAttempt,
+  handBack,
+  LeaseLost,
+  noteProgress,
+  type RetryDelays,
+  togetherMaximum,
+} from './job-leases.ts'
 import { type Effects, holdLease, type Lease, type LeasePace } from './lease.ts'
 import type { ErasureMetrics } from './metrics.ts'
 import type { Signer } from './receipts.ts'
@@ -13,9 +23,12 @@ export interface AttemptOptions extends Effects {
   log: Log
   metrics: ErasureMetrics
   signer: Signer
+  suppressions: Suppressions
   retryDelaysSeconds: RetryDelays
   backupRetentionDays: number
   leasePace?: LeasePace
+  /** Whether the ledger says that these persons were erased once: blobs are missing by right then. */
+  isErasedAgain?: boolean
 }
 
 export type AttemptOutcome = 'completed' | 'failed' | 'lost' | 'handed_back'
@@ -49,7 +62,7 @@ export const isAny = (jobs: readonly ClaimedJob[]): jobs is ClaimedJobs => jobs.
  * Makes one attempt at each of these claimed jobs, together: the steps from the first to the last.
  * Where that fails, each is to be done alone, without delay. `sentAt` is when the claim was sent, on
  * the clock of performance.now(). An aborted `stopping` hands the attempts back. Throws only where
- * the end of the attempts could not be noted; whoever reaps them does that then.
+ * the end of the attempts could not be noted; the process that reaps them does that then.
  */
 export async function runAttempts(
   options: AttemptOptions,
@@ -77,7 +90,7 @@ export async function runAttempts(
 const fieldsOf = ({ projectId, id, attempt }: ClaimedJob) => ({ projectId, jobId: id, attempt })
 
 async function runSteps(
-  { signer, backupRetentionDays }: AttemptOptions,
+  { signer, suppressions, backupRetentionDays, isErasedAgain = false }: AttemptOptions,
   jobs: ClaimedJobs,
   lease: Lease,
 ): Promise<void> {
@@ -90,7 +103,9 @@ async function runSteps(
     personIds,
     lease,
     signer,
+    suppressions,
     backupRetentionDays,
+    isErasedAgain,
     verifiedAt: null,
   }
   for (const step of stepsFor(jobs[0])) {

@@ -1,7 +1,13 @@
 import type { Blobs, Removed } from '../blobs/blobs.ts'
 import type { Db, Sql } from '../sql.ts'
-import { LeaseLost, noteProgress, type RemovedByJob } from './attempts.ts'
-import { type ClaimedJobs, leaseSeconds } from './claim.ts'
+import {
+  type ClaimedJobs,
+  LeaseLost,
+  leaseSeconds,
+  noteProgress,
+  type RemovedByJob,
+  type RemovedNow,
+} from './job-leases.ts'
 
 /** All that an erasure acts on. Faults are injected here, and nowhere else. */
 export interface Effects {
@@ -19,9 +25,11 @@ export interface Lease {
   signal: AbortSignal
   /** Effects that take place only while the lease is held, and that keep it. */
   effects: Effects
+  /** Counts what was removed outside of the database; it is noted a little later. */
+  count(jobId: string, removed: Partial<Counted>): void
   /** Deletes blobs of a job and counts them. */
   deleteBlobs(jobId: string, prefix: string): Promise<void>
-  /** What the blob store removed and nobody has noted yet; the caller notes it. */
+  /** What was counted and nobody has noted yet; the caller notes it. */
   takeUnnoted(): RemovedByJob
   /** What was taken and could not be noted. */
   putBack(unnoted: RemovedByJob): void
@@ -52,14 +60,10 @@ export function holdLease(
 ): Lease {
   const controller = new AbortController()
   const { signal } = controller
-  let unnoted = new Map<string, { blobs: number; bytes: number }>()
-  const addUnnoted = (jobId: string, { blobs = 0, bytes = 0 }: Partial<Removed>) => {
-    if (blobs === 0 && bytes === 0) return
-    const before = unnoted.get(jobId)
-    unnoted.set(jobId, {
-      blobs: (before?.blobs ?? 0) + blobs,
-      bytes: (before?.bytes ?? 0) + bytes,
-    })
+  let unnoted = new Map<string, Counted>()
+  const addUnnoted = (jobId: string, added: Partial<Counted>) => {
+    const sum = sumOf(unnoted.get(jobId), added)
+    if (sum.blobs + sum.bytes + sum.keys > 0) unnoted.set(jobId, sum)
   }
   let until = sentAt + leaseSeconds * 1_000
   let renewedAt = sentAt
@@ -85,9 +89,10 @@ export function holdLease(
     },
   })
   const lease: Lease = {
-    step: 'drain',
+    step: 'retire_browsers',
     signal,
     effects: guarded,
+    count: addUnnoted,
     async deleteBlobs(jobId, prefix) {
       let noted: Removed = { blobs: 0, bytes: 0 }
       const note = (now: Removed) => {
@@ -135,6 +140,17 @@ export function holdLease(
   return lease
 }
 
+/** What is removed outside of the database. */
+type Counted = Pick<RemovedNow, 'blobs' | 'bytes' | 'keys'>
+
+function sumOf(before: Counted | undefined, added: Partial<Counted>): Counted {
+  return {
+    blobs: (before?.blobs ?? 0) + (added.blobs ?? 0),
+    bytes: (before?.bytes ?? 0) + (added.bytes ?? 0),
+    keys: (before?.keys ?? 0) + (added.keys ?? 0),
+  }
+}
+
 interface Guard {
   signal: AbortSignal
   check(): void
@@ -179,6 +195,7 @@ function guardBlobs(blobs: Blobs, { signal, check, moved }: Guard): Blobs {
     put: (key, bytes) => effect(() => blobs.put(key, bytes, signal)),
     get: (key) => effect(() => blobs.get(key, signal)),
     delete: (keys) => effect(() => blobs.delete(keys, signal)),
+    count: (prefix) => effect(() => blobs.count(prefix, signal)),
     isEmpty: (prefix) => effect(() => blobs.isEmpty(prefix, signal)),
     deletePrefix: (prefix, options) =>
       effect(() => {

@@ -1,85 +1,188 @@
-import { BlobFault, type Blobs, ledgerPrefix } from '../blobs/blobs.ts'
-import type { ClaimedJob } from './claim.ts'
+import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
+import { CompactSign, compactVerify } from 'jose'
+import { BlobFault, type Blobs } from '../blobs/blobs.ts'
+import type { MasterKeys } from '../blobs/master-keys.ts'
 
 /*
- * The ledger: one blob for each person that is gone, outside of the database, so that a backup of
- * the database that brings a person back can be found out. It holds internal ids and nothing else.
+ * The ledger: blobs that say who was erased, outside of the database, so that a backup that brings a
+ * person back can be found out. It holds internal ids and nothing else. Somebody who can write to the blob
+ * store is not believed: each entry carries a MAC over its key and content, under a key derived from
+ * the master key.
  */
 
-/** What the ledger says of one completed erasure. */
+/** What the ledger says of one erasure, or a part of that where it names very many browsers. */
 export interface LedgerEntry {
-  version: 1
+  version: 2
+  /** Counted in each installation. */
+  number: number
   jobId: string
   projectId: number
   personId: string
   keepRecordings: boolean
   /** When the erasure was requested. */
   createdAt: string
+  /** 0 is written last: where it is, all are. */
+  part: number
   /** Empty where the recordings are kept. */
   browserIds: string[]
 }
 
-const entryKey = (projectId: number, jobId: string) => `${ledgerPrefix(projectId)}${jobId}.json`
+/** The keys of the MACs of one installation, by the ids of the master keys they are derived from. */
+export interface LedgerKeys {
+  current: string
+  byId: ReadonlyMap<string, KeyObject>
+}
 
-/**
- * Writes the entry of a job. Whoever worked on the job before, or took it over since, may have
- * written it and then removed some of the browsers, so theirs are kept. The caller has read
- * `browserIds` before this reads the entry: what it no longer found there stands in the entry.
- */
+export function deriveLedgerKeys(masterKeys: MasterKeys, installation: string): LedgerKeys {
+  const derive = (key: KeyObject) =>
+    createSecretKey(Buffer.from(hkdfSync('sha256', key, installation, 'lethe ledger', 32)))
+  return {
+    current: masterKeys.current.id,
+    byId: new Map([...masterKeys.byId].map(([id, key]) => [id, derive(key)])),
+  }
+}
+
+export type LedgerPlace = Pick<LedgerEntry, 'number' | 'projectId' | 'jobId' | 'part'>
+
+const entriesAGroup = 1_000
+
+const algorithm = 'HS256'
+
+/** Groups are folders: the new entries are found without a listing of the others. */
+const groupOf = (number: number) => Math.floor(number / entriesAGroup)
+
+const groupPrefix = (group: number) => `ledger/${String(group).padStart(9, '0')}/`
+
+export function ledgerKey({ number, projectId, jobId, part }: LedgerPlace): string {
+  const name = `${number}-${projectId}-${jobId}${part > 0 ? `-${part}` : ''}`
+  return `${groupPrefix(groupOf(number))}${name}.jws`
+}
+
+function placeOf(key: string): LedgerPlace | undefined {
+  const [, number, projectId, jobId, part = '0'] =
+    /^ledger\/\d{9}\/(\d{1,15})-(\d{1,9})-([0-9a-f-]{36})(?:-(\d{1,9}))?\.jws$/.exec(key) ?? []
+  if (jobId === undefined) return undefined
+  const place = { number: Number(number), projectId: Number(projectId), jobId, part: Number(part) }
+  return ledgerKey(place) === key ? place : undefined
+}
+
 export async function writeLedgerEntry(
   blobs: Blobs,
-  job: ClaimedJob,
-  browserIds: string[],
+  { current, byId }: LedgerKeys,
+  entry: LedgerEntry,
 ): Promise<void> {
-  const { projectId, id: jobId, personId, keepRecordings, createdAt } = job
-  const earlier = await readLedgerEntry(blobs, projectId, jobId)
-  const entry: LedgerEntry = {
-    version: 1,
-    jobId,
-    projectId,
-    personId,
-    keepRecordings,
-    createdAt,
-    browserIds: [...new Set([...(earlier?.browserIds ?? []), ...browserIds])],
-  }
-  const bytes = new TextEncoder().encode(JSON.stringify(entry))
+  const key = ledgerKey(entry)
+  const payload = new TextEncoder().encode(JSON.stringify({ key, ...entry }))
+  const jws = await new CompactSign(payload)
+    .setProtectedHeader({ alg: algorithm, kid: current, typ: 'lethe-ledger+jws' })
+    .sign(byId.get(current) as KeyObject)
+  const bytes = new TextEncoder().encode(jws)
   try {
-    await blobs.put(entryKey(projectId, jobId), bytes)
+    await blobs.put(key, bytes)
   } catch (error) {
     if (!(error instanceof BlobFault && error.code === 'prefix_gone')) throw error
-    // The first entry of a project.
-    await blobs.open(ledgerPrefix(projectId))
-    await blobs.put(entryKey(projectId, jobId), bytes)
+    // The first entry of a group.
+    await blobs.open(key.slice(0, key.lastIndexOf('/') + 1))
+    await blobs.put(key, bytes)
   }
 }
 
+/** `refused`: what is there was not written by this installation, or not there. */
 export async function readLedgerEntry(
   blobs: Blobs,
-  projectId: number,
-  jobId: string,
-): Promise<LedgerEntry | undefined> {
+  keys: LedgerKeys,
+  place: LedgerPlace,
+): Promise<LedgerEntry | 'missing' | 'refused'> {
+  const key = ledgerKey(place)
+  let bytes: Uint8Array
   try {
-    const bytes = await blobs.get(entryKey(projectId, jobId))
-    return JSON.parse(new TextDecoder().decode(bytes)) as LedgerEntry
+    bytes = await blobs.get(key)
   } catch (error) {
-    if (error instanceof BlobFault && error.code === 'blob_missing') return undefined
+    if (error instanceof BlobFault && error.code === 'blob_missing') return 'missing'
     throw error
+  }
+  try {
+    const { payload } = await compactVerify(
+      bytes,
+      ({ kid = '' }) => {
+        const found = keys.byId.get(kid)
+        if (!found) throw new Error('This master key is not known.')
+        return found
+      },
+      { algorithms: [algorithm] },
+    )
+    const { key: signedKey, ...entry } = JSON.parse(new TextDecoder().decode(payload))
+    return signedKey === key ? (entry as LedgerEntry) : 'refused'
+  } catch {
+    return 'refused'
   }
 }
 
-/** Which jobs have an entry, in parts of some hundred. */
+/** So many groups without an entry end the ledger, if the database knows of none behind them. */
+const emptyGroupsMaximum = 3
+
+const entriesAPart = 500
+
+/**
+ * Where entries are from `from` on, in parts of some hundred, and how many blobs are there whose
+ * names are none of ours. `until` is the last number the database knows.
+ */
 export async function* listLedger(
   blobs: Blobs,
-): AsyncGenerator<{ projectId: number; jobId: string }[]> {
-  let part: { projectId: number; jobId: string }[] = []
-  for await (const key of blobs.list('ledger/')) {
-    const [, projectId, jobId] = /^ledger\/(\d+)\/([0-9a-f-]{36})\.json$/.exec(key) ?? []
-    if (projectId === undefined || jobId === undefined) continue
-    part.push({ projectId: Number(projectId), jobId })
-    if (part.length === 500) {
+  from: number,
+  until: number,
+): AsyncGenerator<{ places: LedgerPlace[]; strange: number }> {
+  for (let group = groupOf(from), empty = 0; ; group++) {
+    let part = { places: [] as LedgerPlace[], strange: 0 }
+    let isEmpty = true
+    for await (const key of blobs.list(groupPrefix(group))) {
+      isEmpty = false
+      const place = placeOf(key)
+      if (!place) part.strange += 1
+      else if (place.number >= from) part.places.push(place)
+      if (part.places.length < entriesAPart) continue
       yield part
-      part = []
+      part = { places: [], strange: 0 }
     }
+    if (part.places.length > 0 || part.strange > 0) yield part
+    empty = isEmpty ? empty + 1 : 0
+    if (empty >= emptyGroupsMaximum && group >= groupOf(until)) return
   }
-  if (part.length > 0) yield part
+}
+
+/** For `.catch`: another process that starts takes the same entries over. */
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof BlobFault && error.code === 'blob_missing')) throw error
+}
+
+/** The entries of the versions that did not sign them; what cannot be one is left out. */
+export async function* listOldEntries(
+  blobs: Blobs,
+  projectId: number,
+): AsyncGenerator<{ key: string; entry: Omit<LedgerEntry, 'version' | 'number' | 'part'> }> {
+  for await (const key of blobs.list(`ledger/${projectId}/`)) {
+    const [, jobId] = /^ledger\/\d+\/([0-9a-f-]{36})\.json$/.exec(key) ?? []
+    if (jobId === undefined) continue
+    const bytes = await blobs.get(key).catch(unlessMissing)
+    const entry = bytes && oldEntryOf(bytes)
+    if (entry?.jobId === jobId && entry.projectId === projectId) yield { key, entry }
+  }
+}
+
+function oldEntryOf(bytes: Uint8Array) {
+  try {
+    const { jobId, projectId, personId, keepRecordings, createdAt, browserIds } = JSON.parse(
+      new TextDecoder().decode(bytes),
+    ) as LedgerEntry
+    const isWhole =
+      /^\d{1,19}$/.test(personId) &&
+      typeof keepRecordings === 'boolean' &&
+      !Number.isNaN(Date.parse(createdAt)) &&
+      browserIds.every((id) => /^[0-9a-f-]{36}$/.test(id))
+    return isWhole
+      ? { jobId, projectId, personId, keepRecordings, createdAt, browserIds }
+      : undefined
+  } catch {
+    return undefined
+  }
 }

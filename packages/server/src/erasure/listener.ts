@@ -9,14 +9,13 @@ const closeSeconds = 2
 const pingSeconds = 30
 
 /**
- * Calls `heard` for each notification of a channel, and whenever it listens anew, as some may have
- * been missed. A connection that breaks is made again, for ever; what is missed meanwhile is found
- * by whoever polls.
+ * Calls the function of a channel for each of its notifications, and all of them whenever it begins
+ * to listen, as some may have been missed. A connection that breaks is replaced; what is missed
+ * meanwhile is found by polling.
  */
 export function listen(
   connection: DbOptions['connection'],
-  channel: string,
-  heard: () => void,
+  heard: Record<string, () => void>,
   log: Log,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()
@@ -47,9 +46,9 @@ export function listen(
       client.on('end', () => clearInterval(pings))
     })
     try {
-      client.on('notification', heard)
-      await client.query(`listen ${channel}`)
-      heard()
+      client.on('notification', ({ channel }) => heard[channel]?.())
+      for (const channel of Object.keys(heard)) await client.query(`listen ${channel}`)
+      for (const call of Object.values(heard)) call()
       await ended
     } finally {
       // One that leads to nobody any more may never say its end.

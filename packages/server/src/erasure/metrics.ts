@@ -1,12 +1,11 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { Counter, Histogram, type Registry } from 'prom-client'
 
 export interface ErasureMetrics {
   observeAttempt(outcome: string, seconds: number): void
-  /** Attempts whose worker went away, noticed by whoever reaped them. */
+  /** Attempts whose worker went away, noticed by the process that reaped them. */
   observeReaped(attempts: number): void
   /** Jobs that ended as failed. */
   observeFailedJobs(jobs: number): void
-  observeBacklog(backlog: { pending: number; running: number; oldestSeconds: number }): void
 }
 
 /** The erasure's metrics. Labels are outcomes and statuses; no project, no job, no person. */
@@ -14,7 +13,7 @@ export function createErasureMetrics(registry: Registry): ErasureMetrics {
   const registers = [registry]
   const attempts = new Histogram({
     name: 'lethe_erasure_attempt_seconds',
-    help: 'Duration of the attempts this process made, by outcome.',
+    help: 'Duration of the attempts this process ran, by outcome.',
     labelNames: ['outcome'],
     buckets: [0.01, 0.05, 0.25, 1, 5, 30, 120, 600, 3_600],
     registers,
@@ -26,28 +25,12 @@ export function createErasureMetrics(registry: Registry): ErasureMetrics {
   })
   const failed = new Counter({
     name: 'lethe_deletion_jobs_failed_total',
-    help: 'Deletion jobs that ended as failed; each needs somebody to look at it.',
-    registers,
-  })
-  const open = new Gauge({
-    name: 'lethe_deletion_jobs_open',
-    help: 'Deletion jobs in the database that are not finished, by status.',
-    labelNames: ['status'],
-    registers,
-  })
-  const oldest = new Gauge({
-    name: 'lethe_deletion_jobs_oldest_open_seconds',
-    help: 'For how long the oldest unfinished deletion job has been open.',
+    help: 'Deletion jobs that this process saw end as failed.',
     registers,
   })
   return {
     observeAttempt: (outcome, seconds) => attempts.labels(outcome).observe(seconds),
     observeReaped: (count) => reaped.inc(count),
     observeFailedJobs: (count) => failed.inc(count),
-    observeBacklog({ pending, running, oldestSeconds }) {
-      open.labels('pending').set(pending)
-      open.labels('running').set(running)
-      oldest.set(oldestSeconds)
-    },
   }
 }

@@ -1,28 +1,64 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inLanes } from '../lanes.ts'
+import { lockPerson } from '../persons/store.ts'
 import { countBrowserKeys, destroyBrowserKeys } from '../recordings/browser-keys.ts'
 import {
   blobPrefixOf,
   deleteBrowsers,
   deleteRowsOfBrowsers,
-  retireBrowsersOf,
-} from '../recordings/store.ts'
+  killIntentsBefore,
+  retireBrowsers,
+} from '../recordings/removal.ts'
 import { type AttemptOptions, runAttempts } from './attempt.ts'
-import { takeOver } from './claim.ts'
-import { inLanes } from './lanes.ts'
-import { type LedgerEntry, listLedger, readLedgerEntry } from './ledger.ts'
-import { findStatuses, insertDeletionJob, lockPerson, retireBrowsers } from './store.ts'
+import { takeOver } from './job-leases.ts'
+import { findStatuses, insertDeletionJob } from './jobs.ts'
+import {
+  type LedgerEntry,
+  type LedgerPlace,
+  listLedger,
+  listOldEntries,
+  readLedgerEntry,
+  writeLedgerEntry,
+} from './ledger.ts'
+import {
+  completeEntry,
+  countExpected,
+  findEntries,
+  giveUpEntries,
+  insertKnownEntry,
+  noteComparison,
+  noteTakenOver,
+  numberEntries,
+  projectsToTakeOver,
+  readLedgerState,
+} from './ledger-store.ts'
 
 /** What the comparison of ledger and database found and did. */
 export interface Reapplied {
-  /** Entries of the ledger. */
+  /** Entries of the ledger that were new to the comparison. */
   entries: number
   /** Persons that were there again, or still, and are erased now. */
   persons: number
   /** Browsers that were there again without their person, and are erased now. */
   browsers: number
+  /** Entries that are not genuine, or not where they belong: they erase nobody. */
+  refused: number
+  /** Completed erasures whose entry is not there. */
+  missing: number
 }
 
-/** Whoever the ledger says is gone could not be erased again; serving now would bring them back. */
+/** The ledger ends before the database does: with it gone, nobody can say who was erased. */
+export class LedgerMissing extends Error {
+  override readonly name = 'LedgerMissing'
+
+  constructor() {
+    super(
+      'The ledger of erasures is missing, or older than the database: check BLOBS_URL or DATA_DIR. To give up the missing part, start once with --without-ledger; people erased in it may be back.',
+    )
+  }
+}
+
+/** A person that the ledger says is erased could not be erased again; serving now would bring them back. */
 export class ReapplyFailed extends Error {
   override readonly name = 'ReapplyFailed'
 }
@@ -33,39 +69,149 @@ const momentSeconds = 2
 /** Other processes that start may take the same job over; one of them gets through. */
 const roundsMaximum = 10
 
+/** People that one process erases again at the same time: until the last one nobody is served. */
+const erasedAtOnce = 4
+
 const browsersAPart = 500
 
 const browsersAtOnce = 4
 
+export interface ReapplyTerms {
+  /** Goes on without a ledger that should be there, also at each later comparison. */
+  withoutLedger?: boolean
+  /** Entries compared so far, and of how many. */
+  onProgress?: (done: number, total: number) => void
+}
+
 /**
- * Compares the ledger with the database, and erases again whoever a restored backup brought back.
- * To be called before anything is served; in a database that was not restored it finds nothing.
+ * Compares the ledger with the database, and erases again all people that a restored backup brought back.
+ * To be called before anything is served. It reads what is new since the last comparison that this
+ * database knows of, so in a database that was not restored it finds nothing.
  *
  * An entry stands for an erasure that was verified. So a job that the database shows as open is
  * completed here and now, in the place of the attempt it is in, and one that it does not know is
  * made again. One that it shows as failed failed after its entry was written: its person is in use.
  *
- * Throws ReapplyFailed where an erasure fails.
+ * Throws LedgerMissing, and ReapplyFailed where an erasure fails.
  */
-export async function reapplyLedger(options: AttemptOptions): Promise<Reapplied> {
-  const reapplied: Reapplied = { entries: 0, persons: 0, browsers: 0 }
-  let hasWaited = false
-  for await (const listed of listLedger(options.blobs)) {
-    reapplied.entries += listed.length
-    let open = await notCompleted(options, listed)
-    if (open.length > 0 && !hasWaited) {
-      await sleep(momentSeconds * 1_000)
-      hasWaited = true
-      open = await notCompleted(options, open)
+export async function reapplyLedger(
+  options: AttemptOptions,
+  { withoutLedger = false, onProgress }: ReapplyTerms = {},
+): Promise<Reapplied> {
+  const { db, blobs, log } = options
+  if (withoutLedger) await giveUpEntries(db.sql)
+  const reapplied = { entries: 0, persons: 0, browsers: 0, refused: 0, missing: 0 }
+  reapplied.refused += await takeOverOldEntries(options)
+  const { lastNumber, comparedTo, newestCompleted } = await readLedgerState(db.sql)
+  const from = Math.min(comparedTo + 1, newestCompleted ?? comparedTo + 1)
+  const comparison: Comparison = { ...reapplied, completed: 0, to: 0, hasWaited: false }
+  for await (const { places, strange } of listLedger(blobs, from, lastNumber)) {
+    comparison.refused += strange
+    await comparePart(options, comparison, places)
+    onProgress?.(comparison.to - from + 1, lastNumber - from + 1)
+  }
+  if (newestCompleted !== null && comparison.to < newestCompleted) throw new LedgerMissing()
+  const expected = await countExpected(db.sql, from, newestCompleted ?? 0)
+  const missing = Math.max(0, expected - comparison.completed)
+  const { entries, persons, browsers, refused } = comparison
+  const to = Math.max(comparedTo, comparison.to)
+  await db.begin((tx) => noteComparison(tx, { to, refused, missing }))
+  if (refused > 0) log.event('warn', 'ledger.refused', { count: refused })
+  if (missing > 0) log.event('warn', 'ledger.missing', { count: missing })
+  if (persons > 0) log.event('warn', 'ledger.erased_again', { count: persons })
+  return { entries, persons, browsers, refused, missing }
+}
+
+interface Comparison extends Reapplied {
+  /** Entries of erasures that the database knows as completed. */
+  completed: number
+  /** The last number found that is genuine. */
+  to: number
+  hasWaited: boolean
+}
+
+async function comparePart(
+  options: AttemptOptions,
+  comparison: Comparison,
+  places: LedgerPlace[],
+): Promise<void> {
+  const { db, blobs, signer } = options
+  let known = await findEntries(db.sql, places)
+  const isSettled = ({ jobId, number }: LedgerPlace) => {
+    const entry = known.get(jobId)
+    return entry?.number === number && entry.state !== 'open'
+  }
+  if (!places.every(isSettled) && !comparison.hasWaited) {
+    await sleep(momentSeconds * 1_000)
+    comparison.hasWaited = true
+    known = await findEntries(db.sql, places)
+  }
+  const compare = async (place: LedgerPlace) => {
+    if (!isSettled(place)) {
+      const entry = await readLedgerEntry(blobs, signer.ledger, place)
+      if (entry === 'missing') return
+      if (entry === 'refused') {
+        comparison.refused += 1
+        return
+      }
+      await eraseAgain(options, comparison, entry)
+    } else if (place.part === 0 && known.get(place.jobId)?.state === 'completed') {
+      comparison.completed += 1
     }
-    for (const { projectId, jobId } of open) {
-      const entry = await readLedgerEntry(options.blobs, projectId, jobId)
-      if (!entry) continue
-      if (await patiently(() => erasePerson(options, entry))) reapplied.persons += 1
-      reapplied.browsers += await patiently(() => eraseBrowsers(options, entry))
+    if (place.part === 0) comparison.entries += 1
+    comparison.to = Math.max(comparison.to, place.number)
+  }
+  // The parts of one job stay in their order: at once they would take it from each other.
+  const jobs = [...Map.groupBy(places, ({ jobId }) => jobId).values()]
+  await inLanes(inAnyOrder(jobs), erasedAtOnce, async (parts) => {
+    for (const place of parts) await compare(place)
+  })
+}
+
+/** All processes compare at the same time: in the same order each would take every job from the others. */
+function inAnyOrder<T>(items: readonly T[]): T[] {
+  return items
+    .map((item) => ({ item, place: Math.random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ item }) => item)
+}
+
+async function eraseAgain(
+  options: AttemptOptions,
+  comparison: Comparison,
+  entry: LedgerEntry,
+): Promise<void> {
+  // What failed in the hands of an earlier comparison is no business of the person's.
+  const known = (await findStatuses(options.db.sql, [entry])).get(entry.jobId)
+  if (known?.status === 'failed' && known.requestedBy !== 'ledger') return
+  if (await patiently(() => erasePerson(options, entry))) comparison.persons += 1
+  comparison.browsers += await patiently(() => eraseBrowsers(options, entry))
+}
+
+/**
+ * Signs the entries of versions that did not, once, where the database knows their jobs as
+ * completed: others nobody can vouch for. Returns how many it left.
+ */
+async function takeOverOldEntries({ db, blobs, signer }: AttemptOptions): Promise<number> {
+  const projects = await projectsToTakeOver(db.sql)
+  if (projects === undefined) return 0
+  let refused = 0
+  for (const projectId of projects) {
+    for await (const { key, entry } of listOldEntries(blobs, projectId)) {
+      const { jobId } = entry
+      if ((await findStatuses(db.sql, [entry])).get(jobId)?.status !== 'completed') {
+        refused += 1
+        continue
+      }
+      const numbers = await db.begin((tx) => numberEntries(tx, projectId, [jobId]))
+      const number = numbers.get(jobId) as number
+      await writeLedgerEntry(blobs, signer.ledger, { version: 2, number, part: 0, ...entry })
+      await completeEntry(db.sql, projectId, jobId)
+      await blobs.delete([key])
     }
   }
-  return reapplied
+  await noteTakenOver(db.sql)
+  return refused
 }
 
 /**
@@ -86,26 +232,16 @@ async function patiently<T>(work: () => Promise<T>): Promise<T> {
 
 const lockNotAvailable = '55P03'
 
-async function notCompleted<Listed extends { projectId: number; jobId: string }>(
-  { db }: AttemptOptions,
-  listed: Listed[],
-): Promise<Listed[]> {
-  const statuses = await findStatuses(db.sql, listed)
-  return listed.filter(({ jobId }) => {
-    const known = statuses.get(jobId)
-    if (known?.status === 'completed') return false
-    // What failed in the hands of an earlier comparison is no business of the person's.
-    return known?.status !== 'failed' || known.requestedBy === 'ledger'
-  })
-}
-
-/** Answers whether the person was there. */
+/** Returns whether the person was there. */
 async function erasePerson(options: AttemptOptions, entry: LedgerEntry): Promise<boolean> {
   const jobId = await options.db.begin(async (tx) => {
     const { projectId, personId, keepRecordings } = entry
     const person = await lockPerson(tx, projectId, { personId })
     if (!person) return undefined
-    if (person.deletionJobId) return person.deletionJobId
+    if (person.deletionJobId) {
+      if (person.deletionJobId === entry.jobId) await insertKnownEntry(tx, entry)
+      return person.deletionJobId
+    }
     const known = await findStatuses(tx, [entry])
     const job = await insertDeletionJob(tx, {
       // The id the customer knows, unless an earlier comparison has used it up.
@@ -117,10 +253,14 @@ async function erasePerson(options: AttemptOptions, entry: LedgerEntry): Promise
       keepRecordings,
       requestedBy: 'ledger',
     })
-    await retireBrowsersOf(tx, projectId, personId)
+    if (job.id === entry.jobId) await insertKnownEntry(tx, entry)
     return job.id
   })
   if (jobId === undefined) return false
+  // The erasure waited for the uploads from before its request. Here they look open, and everybody
+  // would wait for their end.
+  const { projectId, personId, createdAt } = entry
+  await killIntentsBefore(options.db.sql, projectId, personId, createdAt)
   await completeNow(options, entry.projectId, jobId)
   return true
 }
@@ -130,19 +270,19 @@ async function completeNow(options: AttemptOptions, projectId: number, jobId: st
     const sentAt = performance.now()
     const job = await takeOver(options.db.sql, projectId, jobId)
     if (!job) return
-    const outcome = await runAttempts(options, [job], sentAt)
+    const outcome = await runAttempts({ ...options, isErasedAgain: true }, [job], sentAt)
     if (outcome === 'completed') return
     if (outcome === 'failed') break
     await sleep(momentSeconds * 1_000)
   }
   throw new ReapplyFailed(
-    `A person that the ledger says is erased is in the database, as after a restored backup, and could not be erased again (deletion job ${jobId}; the log says why). Start again when the cause is mended.`,
+    `A person who was erased is in the database again, as after a restored backup, and could not be erased again (deletion job ${jobId}; the log says why). Fix the cause and start again.`,
   )
 }
 
 /**
  * Erases the browsers of an entry that the database has although their person is not there: a
- * backup from before they were identified. Answers how many.
+ * backup from before they were identified. Returns how many.
  */
 async function eraseBrowsers(options: AttemptOptions, entry: LedgerEntry): Promise<number> {
   const { db, keySql, blobs } = options

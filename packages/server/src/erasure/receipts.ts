@@ -1,13 +1,16 @@
 import { createHash, type KeyObject, randomBytes } from 'node:crypto'
-import type { ReceiptStatement } from '@lethe/contract/receipt.ts'
+import type { PurgeStatement, ReceiptStatement } from '@lethe/contract/receipt.ts'
 import { CompactSign, compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose'
 import type { Sql } from '../sql.ts'
-import type { CompletedJob } from './attempts.ts'
+import type { CompletedJob } from './job-leases.ts'
+import type { LedgerKeys } from './ledger.ts'
 
 /** Signs with the instance's key; the public one is in the set of `publicKeys`. */
 export interface Signer {
   keyId: string
   key: KeyObject
+  /** What the entries of the ledger carry their MACs under. */
+  ledger: LedgerKeys
 }
 
 /** What the receipts of one transaction have in common. */
@@ -20,6 +23,8 @@ export interface Issued {
 
 const algorithm = 'EdDSA'
 const mediaType = 'lethe-receipt+jws'
+export const purgeMediaType = 'lethe-purge+jws'
+export const anchorMediaType = 'lethe-anchor+jws'
 
 /**
  * Writes the receipts of jobs of one project that this transaction completes. The row of the
@@ -52,10 +57,11 @@ export async function issueReceipts(
       completedAt: job.completedAt,
       attempts: job.attempts,
       removed: job.removed,
+      earlierJobs: job.earlierJobs,
       recordingsVerifiedAt: issued.verifiedAt,
       backupRetentionDays: issued.backupRetentionDays,
     }
-    const jws = await sign(issued.signer, statement)
+    const jws = await signStatement(issued.signer, statement, mediaType)
     head = hashOfReceipt(jws)
     receipts.push({ jobId: job.id, number, jws })
   }
@@ -68,7 +74,7 @@ export async function issueReceipts(
         ${receipts.map(({ number }) => number)}::bigint[],
         ${receipts.map(({ jws }) => jws)}::text[]) as one (job_id, number, jws)
     )
-    update receipt_chains set head = decode(${head}, 'hex')
+    update receipt_chains set head = decode(${head}, 'hex') -- fault: receipt-chain
     where project_id = ${projectId}`
 }
 
@@ -81,9 +87,13 @@ async function extendChain(tx: Sql, projectId: number, by: number) {
   return chain as NonNullable<typeof chain>
 }
 
-function sign({ key, keyId }: Signer, statement: ReceiptStatement): Promise<string> {
+export function signStatement(
+  { key, keyId }: Signer,
+  statement: object,
+  typ: string,
+): Promise<string> {
   return new CompactSign(new TextEncoder().encode(JSON.stringify(statement)))
-    .setProtectedHeader({ alg: algorithm, typ: mediaType, kid: keyId })
+    .setProtectedHeader({ alg: algorithm, typ, kid: keyId })
     .sign(key)
 }
 
@@ -96,18 +106,41 @@ export function hashOfExternalId(salt: string, externalId: string): string {
   return createHash('sha256').update(Buffer.from(salt, 'hex')).update(externalId).digest('hex')
 }
 
-/** Why a receipt is none, in words for whoever checks it. */
+/** Why a receipt is not genuine, in words for the person who checks it. */
 export class ReceiptRefused extends Error {
   override readonly name = 'ReceiptRefused'
 }
 
 /** What a receipt states, if it was signed by one of these keys. Throws ReceiptRefused. */
 export async function verifyReceipt(jws: string, keys: JSONWebKeySet): Promise<ReceiptStatement> {
+  return (await verifyStatement(jws, keys, mediaType)) as ReceiptStatement
+}
+
+/** The statement that no file holds the person any more, which has to be that of this receipt. */
+export async function verifyPurge(
+  jws: string,
+  keys: JSONWebKeySet,
+  receipt: string,
+): Promise<PurgeStatement> {
+  const statement = (await verifyStatement(jws, keys, purgeMediaType)) as PurgeStatement
+  if (statement.receiptHash !== hashOfReceipt(receipt)) {
+    throw new ReceiptRefused('The purge statement belongs to another receipt.')
+  }
+  return statement
+}
+
+/** What is stated, if it is of this type and was signed by one of these keys. Throws ReceiptRefused. */
+export async function verifyStatement(
+  jws: string,
+  keys: JSONWebKeySet,
+  typ: string,
+): Promise<unknown> {
   try {
-    const { payload } = await compactVerify(jws, createLocalJWKSet(keys), {
+    const { payload, protectedHeader } = await compactVerify(jws, createLocalJWKSet(keys), {
       algorithms: [algorithm],
     })
-    return JSON.parse(new TextDecoder().decode(payload)) as ReceiptStatement
+    if (protectedHeader.typ !== typ) throw new Error('It states something else.')
+    return JSON.parse(new TextDecoder().decode(payload))
   } catch (cause) {
     throw new ReceiptRefused(reasonOf(cause), { cause })
   }
@@ -116,11 +149,11 @@ export async function verifyReceipt(jws: string, keys: JSONWebKeySet): Promise<R
 function reasonOf(error: unknown): string {
   switch ((error as { code?: string }).code) {
     case 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED':
-      return 'The receipt was changed: its signature does not fit.'
+      return 'The receipt was changed: its signature does not match.'
     case 'ERR_JWKS_NO_MATCHING_KEY':
-      return 'The receipt was signed by a key that is not in the key set.'
+      return 'The receipt was signed with a key that is not in the key set.'
     default:
-      return 'This is no receipt.'
+      return 'This is not a receipt.'
   }
 }
 

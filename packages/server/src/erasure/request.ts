@@ -1,9 +1,11 @@
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { ApiError } from '../api-error.ts'
-import { retireBrowsersOf } from '../recordings/store.ts'
-import type { Db } from '../sql.ts'
-import { notifyWorkers } from './attempts.ts'
-import { findDeletionJob, insertDeletionJob, lockPerson, type Requester } from './store.ts'
+import { isStorable } from '../http/body.ts'
+import { refusalOf } from '../http/errors.ts'
+import { externalIdMaximum } from '../persons/external-id.ts'
+import { lockPerson } from '../persons/store.ts'
+import type { Db, Sql } from '../sql.ts'
+import { findDeletionJob, insertDeletionJob, notifyWorkers, type Requester } from './jobs.ts'
 
 interface DeletionTerms {
   projectId: number
@@ -15,35 +17,35 @@ interface DeletionTerms {
 export type DeletionRequest = DeletionTerms & ({ externalId: string } | { personId: string })
 
 /**
- * Makes the deletion job of a person, or answers the one in progress. In one transaction the job is
- * made, the person is flagged (it takes no POST, PATCH or identify from then on) and its browsers
- * are retired (they take no session or chunk), so what has to be erased is a closed set.
+ * Creates the deletion job of a person, or returns the one in progress. One transaction creates the
+ * job and flags the person, and costs the same whatever the person has. From its commit on the flag
+ * refuses every POST, PATCH and identify of the person, and every session and chunk of its browsers;
+ * the worker then retires the browsers, which closes the set of what has to be erased.
  *
  * Refuses with person_not_found and deletion_in_progress.
  */
 export async function requestDeletion(db: Db, request: DeletionRequest): Promise<DeletionJob> {
-  const { projectId, keepRecordings, requestedBy } = request
-  const job = await db.begin(async (tx) => {
-    const person = await lockPerson(tx, projectId, request)
-    if (!person) throw new ApiError('person_not_found', 'No person with this externalId.')
-    if (person.deletionJobId) {
-      const open = (await findDeletionJob(tx, projectId, person.deletionJobId)) as DeletionJob
-      if (open.keepRecordings !== keepRecordings) throw otherInProgress()
-      return open
-    }
-    const personId = person.id
-    const job = await insertDeletionJob(tx, { projectId, personId, keepRecordings, requestedBy })
-    await retireBrowsersOf(tx, projectId, personId)
-    return job
-  })
+  const job = await db.begin((tx) => requestIn(tx, request))
   notifyWorkers(db.sql)
   return job
+}
+
+async function requestIn(tx: Sql, request: DeletionRequest): Promise<DeletionJob> {
+  const { projectId, keepRecordings, requestedBy } = request
+  const person = await lockPerson(tx, projectId, request)
+  if (!person) throw new ApiError('person_not_found', 'No person with this externalId.')
+  if (person.deletionJobId) {
+    const open = (await findDeletionJob(tx, projectId, person.deletionJobId)) as DeletionJob
+    if (open.keepRecordings !== keepRecordings) throw otherInProgress()
+    return open
+  }
+  return insertDeletionJob(tx, { projectId, personId: person.id, keepRecordings, requestedBy })
 }
 
 function otherInProgress(): ApiError {
   return new ApiError(
     'deletion_in_progress',
-    'A deletion of this person with the other keepRecordings is in progress.',
+    'A deletion of this person with another keepRecordings is already in progress.',
   )
 }
 
@@ -55,38 +57,82 @@ export type RequestedDeletion =
   | { externalId: string; job: DeletionJob }
   | { externalId: string; error: { code: string; message: string } }
 
-/** Persons of one batch that are worked on at the same time, each on a connection of the pool. */
-const requestsAtOnce = 4
+/** Persons of one batch whose jobs one transaction creates. */
+const personsAPart = 100
+
+/** Faults in a row after which the rest of a batch is not tried. */
+const faultsMaximum = 3
 
 /**
- * Requests the erasure of many persons, each as if it were alone: what is refused for one is
- * answered in its place and stops no other. Results come in the order of `externalIds`.
+ * Requests the erasure of many persons, each as if it were alone: what is refused for one, or fails
+ * at one, is its result and stops no other. Results come in the order of `externalIds`. Throws only
+ * where nothing was reached at all.
  */
 export async function requestDeletions(
   db: Db,
-  { externalIds, ...request }: DeletionsRequest,
+  { externalIds, ...terms }: DeletionsRequest,
 ): Promise<RequestedDeletion[]> {
-  const results: RequestedDeletion[] = []
-  const indexes = externalIds.keys()
-  const lane = async () => {
-    for (const index of indexes) {
-      const externalId = externalIds[index] as string
-      results[index] = await requestOne(db, { ...request, externalId })
+  const results = new Map<string, RequestedDeletion>()
+  // In one order in all batches, so that two of them wait for each other and never in a circle.
+  const ids = [...new Set(externalIds)].sort()
+  let faults = 0
+  let fault: unknown
+  for (let start = 0; start < ids.length && faults < faultsMaximum; start += personsAPart) {
+    const part = ids.slice(start, start + personsAPart)
+    try {
+      const done = await db.begin((tx) =>
+        inTurn(part, (one) => requestIn(tx, { ...terms, ...one })),
+      )
+      for (const one of done) results.set(one.externalId, one)
+      continue
+    } catch (error) {
+      fault = error
+    }
+    for (const externalId of part) {
+      if (faults >= faultsMaximum) break
+      try {
+        const [one] = await inTurn([externalId], (by) => requestDeletion(db, { ...terms, ...by }))
+        results.set(externalId, one as RequestedDeletion)
+        faults = 0
+      } catch (error) {
+        fault = error
+        faults += 1
+        results.set(externalId, refusedWith(externalId, refusalOf(error)))
+      }
     }
   }
-  await Promise.all(Array.from({ length: requestsAtOnce }, lane))
+  notifyWorkers(db.sql)
+  if (![...results.values()].some((one) => 'job' in one) && faults > 0) throw fault
+  return externalIds.map((one) => results.get(one) ?? refusedWith(one, refusalOf(fault)))
+}
+
+/** A refusal is the result of its person; a fault is thrown. */
+async function inTurn(
+  externalIds: readonly string[],
+  request: (by: { externalId: string }) => Promise<DeletionJob>,
+): Promise<RequestedDeletion[]> {
+  const results: RequestedDeletion[] = []
+  for (const externalId of externalIds) {
+    try {
+      checkExternalId(externalId)
+      results.push({ externalId, job: await request({ externalId }) })
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      results.push(refusedWith(externalId, error))
+    }
+  }
   return results
 }
 
-async function requestOne(
-  db: Db,
-  request: DeletionTerms & { externalId: string },
-): Promise<RequestedDeletion> {
-  const { externalId } = request
-  try {
-    return { externalId, job: await requestDeletion(db, request) }
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    return { externalId, error: { code: error.code, message: error.message } }
-  }
+function checkExternalId(externalId: string): void {
+  const characters = [...externalId].length
+  if (characters >= 1 && characters <= externalIdMaximum && isStorable(externalId)) return
+  throw new ApiError(
+    'invalid_request',
+    `An externalId must have 1 to ${externalIdMaximum} characters and no U+0000.`,
+  )
+}
+
+function refusedWith(externalId: string, { code, message }: ApiError): RequestedDeletion {
+  return { externalId, error: { code, message } }
 }

@@ -5,26 +5,51 @@ import {
   listDeletionJobs,
   requestDeletions,
 } from '@lethe/contract/deletion-job.ts'
+import { deletePerson } from '@lethe/contract/person.ts'
 import { getPublicKeys, getReceipt } from '@lethe/contract/receipt.ts'
+import { liftSuppression } from '@lethe/contract/suppression.ts'
 import { ApiError, invalid } from '../api-error.ts'
-import type { Cursors } from '../cursor.ts'
-import { isStorable } from '../json-body.ts'
+import { isStorable } from '../http/body.ts'
+import { type Cursors, readPage } from '../http/page.ts'
+import { isUuid } from '../http/uuid.ts'
+import { externalIdOf } from '../persons/external-id.ts'
+import type { Suppressions } from '../projects/suppressions.ts'
 import type { Db } from '../sql.ts'
-import { isUuid } from '../uuid.ts'
+import { findDeletionJob, type JobFilter, listDeletionJobs as listJobs } from './jobs.ts'
+import { findPurgeStatement } from './purge-store.ts'
 import { findReceipt } from './receipts.ts'
-import { requestDeletions as requestMany } from './request.ts'
+import { requestDeletion, requestDeletions as requestMany } from './request.ts'
 import { publicKeys } from './signing-keys.ts'
-import { findDeletionJob, type JobFilter, listDeletionJobs as listJobs } from './store.ts'
 
-export const deletionJobRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors }> = async (
+export interface DeletionJobOptions {
+  db: Db
+  cursors: Cursors
+  /** Without it there is nothing that could bring a person back. */
+  suppressions: Suppressions | undefined
+}
+
+export const deletionJobRoutes: FastifyPluginAsyncTypebox<DeletionJobOptions> = async (
   app,
-  { db, cursors },
+  { db, cursors, suppressions },
 ) => {
   async function existingJob(projectId: number, id: string): Promise<DeletionJob> {
     const job = isUuid(id) ? await findDeletionJob(db.short, projectId, id) : undefined
     if (!job) throw new ApiError('deletion_job_not_found', 'No deletion job with this id.')
     return job
   }
+
+  app.route({
+    ...deletePerson,
+    handler: async ({ projectId, keyId, params, query }, reply) => {
+      const job = await requestDeletion(db, {
+        projectId,
+        externalId: externalIdOf(params),
+        keepRecordings: query.keepRecordings,
+        requestedBy: `key:${keyId}`,
+      })
+      return reply.code(202).send({ job })
+    },
+  })
 
   app.route({
     ...getDeletionJob,
@@ -40,12 +65,12 @@ export const deletionJobRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cur
       const filter: JobFilter = {
         ...(externalId !== undefined && { externalId }),
         ...(status !== undefined && { status }),
-        ...(cursor !== undefined && { after: placeOf(cursors.decode(list, cursor)) }),
       }
-      const rows = await listJobs(db.sql, projectId, filter, limit + 1)
-      const jobs = rows.slice(0, limit)
-      const last = rows.length > limit ? jobs.at(-1) : undefined
-      return { jobs, nextCursor: last ? cursors.encode(list, positionOf(last)) : null }
+      const page = { cursors, list, limit, cursor }
+      const { rows, nextCursor } = await readPage(page, ['createdAt', 'id'], (after, count) =>
+        listJobs(db.sql, projectId, filter, after, count),
+      )
+      return { jobs: rows, nextCursor }
     },
   })
 
@@ -60,17 +85,31 @@ export const deletionJobRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cur
   })
 
   app.route({
+    ...liftSuppression,
+    handler: async ({ projectId, query: { externalId } }) => {
+      if (!isStorable(externalId)) throw invalid('/query/externalId', 'has U+0000')
+      return { lifted: (await suppressions?.lift(db.sql, projectId, externalId)) ?? false }
+    },
+  })
+
+  app.route({
     ...getReceipt,
     handler: async ({ projectId, params }) => {
       const { id } = await existingJob(projectId, params.id)
       const receipt = await findReceipt(db.short, projectId, id)
       if (receipt === undefined) {
-        throw new ApiError('receipt_not_found', 'A receipt is there once the job is completed.')
+        throw new ApiError(
+          'receipt_not_found',
+          'There is no receipt yet: it is issued when the job is completed.',
+        )
       }
-      return { receipt }
+      return { receipt, purge: await findPurgeStatement(db.short, projectId, id) }
     },
   })
+}
 
+/** The public keys that receipts are checked with. */
+export const publicKeyRoutes: FastifyPluginAsyncTypebox<{ db: Db }> = async (app, { db }) => {
   app.route({
     ...getPublicKeys,
     handler: async (_request, reply) => {
@@ -78,11 +117,4 @@ export const deletionJobRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cur
       return publicKeys(db.short)
     },
   })
-}
-
-const positionOf = ({ createdAt, id }: DeletionJob) => `${createdAt} ${id}`
-
-function placeOf(position: string): { createdAt: string; id: string } {
-  const [createdAt = '', id = ''] = position.split(' ')
-  return { createdAt, id }
 }

@@ -3,6 +3,8 @@ import type { PublicKeys } from '@lethe/contract/receipt.ts'
 import type { MasterKeys } from '../blobs/master-keys.ts'
 import { rewrap, unwrapDataKey, wrapDataKey } from '../blobs/sealing.ts'
 import type { Db, Sql } from '../sql.ts'
+import { deriveLedgerKeys } from './ledger.ts'
+import { readInstallation } from './ledger-store.ts'
 import type { Signer } from './receipts.ts'
 
 /*
@@ -35,14 +37,15 @@ export function openSigner(db: Db, masterKeys: MasterKeys): Promise<Signer> {
       where master_key_id = any(${[...masterKeys.byId.keys()]})
       order by created_at desc, id
       limit 1`
-    if (!row) return createSigner(tx, masterKeys)
+    const ledger = deriveLedgerKeys(masterKeys, await readInstallation(tx))
+    if (!row) return { ...(await createSigner(tx, masterKeys)), ledger }
     await rewrapSigner(tx, masterKeys, row)
     const seed = unwrapDataKey(masterKeys, row, ownerOf(row.id))
-    return signerOf(row.id, row.publicKey, seed)
+    return { ...signerOf(row.id, row.publicKey, seed), ledger }
   })
 }
 
-async function createSigner(tx: Sql, masterKeys: MasterKeys): Promise<Signer> {
+async function createSigner(tx: Sql, masterKeys: MasterKeys) {
   const id = randomUUID()
   const { d, x } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
   const seed = Buffer.from(d as string, 'base64url')
@@ -64,7 +67,7 @@ async function rewrapSigner(tx: Sql, masterKeys: MasterKeys, row: SigningKeyRow)
     where id = ${row.id}`
 }
 
-function signerOf(id: string, publicKey: Uint8Array, seed: Uint8Array): Signer {
+function signerOf(id: string, publicKey: Uint8Array, seed: Uint8Array) {
   const jwk: JsonWebKey = {
     kty: 'OKP',
     crv: 'Ed25519',

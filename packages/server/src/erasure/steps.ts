@@ -1,24 +1,43 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { countBrowserKeys, destroyBrowserKeys } from '../recordings/browser-keys.ts'
+import { inLanes } from '../lanes.ts'
+import { deletePersons } from '../persons/store.ts'
+import type { Suppressions } from '../projects/suppressions.ts'
+import {
+  countBrowserKeys,
+  destroyBrowserKeys,
+  findKeyedBrowsers,
+} from '../recordings/browser-keys.ts'
 import {
   blobPrefixOf,
   browsersOf,
   countOpenIntents,
   countRemains,
+  countStoredChunks,
   deleteBrowsers,
   deleteRowsOfBrowsers,
+  findRemovalBegun,
   killExpiredIntents,
+  markCounted,
   type OwnedBrowser,
+  retireBrowsers,
   unlinkBrowsers,
-} from '../recordings/store.ts'
+} from '../recordings/removal.ts'
 import type { Sql } from '../sql.ts'
-import { addRemovedRows, completeJobs, fence, type RemovedByJob } from './attempts.ts'
-import type { ClaimedJob, ClaimedJobs } from './claim.ts'
-import { inLanes } from './lanes.ts'
+import { forgetElsewhere } from './forgetting.ts'
+import {
+  addRemovedRows,
+  attemptsMaximum,
+  type ClaimedJob,
+  type ClaimedJobs,
+  completeJobs,
+  fence,
+  type RemovedByJob,
+} from './job-leases.ts'
+import { notifyDeliveries, type Removed, readClock } from './jobs.ts'
 import type { Effects, Lease } from './lease.ts'
-import { writeLedgerEntry } from './ledger.ts'
+import { readLedgerEntry, writeLedgerEntry } from './ledger.ts'
+import { numberEntries } from './ledger-store.ts'
 import { issueReceipts, type Signer } from './receipts.ts'
-import { deletePersons, type Removed, readClock } from './store.ts'
 
 /** What the steps of an attempt work with. */
 export interface Erasure extends Effects {
@@ -28,7 +47,12 @@ export interface Erasure extends Effects {
   personIds: readonly string[]
   lease: Lease
   signer: Signer
+  suppressions: Suppressions
   backupRetentionDays: number
+  /** Whether the ledger says that the recordings were erased once, with their blobs. */
+  isErasedAgain: boolean
+  /** Whether blobs were not there before any was deleted. */
+  isMissingBlobs?: boolean
   /** When this attempt looked for the recordings and found none. */
   verifiedAt: string | null
   /** The persons' browsers, once they were read and are no more than a part. */
@@ -38,7 +62,7 @@ export interface Erasure extends Effects {
 /** A step could not do what it is there for; the code is all that is ever recorded of it. */
 export class ErasureFault extends Error {
   override readonly name = 'ErasureFault'
-  readonly code: 'uploads_open' | 'keys_left' | 'blobs_left' | 'rows_left'
+  readonly code: 'uploads_open' | 'keys_left' | 'blobs_left' | 'blobs_missing' | 'rows_left'
 
   constructor(code: ErasureFault['code']) {
     super(`The erasure cannot go on: ${code}.`)
@@ -52,9 +76,9 @@ export interface Step {
 }
 
 /*
- * The erasure of a person, or of several together, in order. The DELETE has retired the person's
- * browsers, so what they recorded is a closed set. Six rules make every attempt safe, whatever died
- * before it:
+ * The erasure of a person, or of several together, in order. The DELETE has flagged the person, so
+ * its browsers are a closed set; once they are retired, what they recorded is one too. Six rules
+ * make every attempt safe, whatever died before it:
  *
  *   1. Every attempt runs the whole list. A step that is done finds nothing to do.
  *   2. What leads to data outlives the data: keys go before blobs, blobs before rows, sessions
@@ -68,12 +92,18 @@ export interface Step {
 export function stepsFor({ keepRecordings }: ClaimedJob): Step[] {
   if (keepRecordings) {
     return [
+      { name: 'retire_browsers', run: retire },
       { name: 'drain', run: drain },
+      { name: 'delete_blobs', run: deleteBlobs },
+      { name: 'delete_rows', run: deleteRows },
+      { name: 'verify', run: verify },
+      { name: 'delete_browsers', run: deleteUnreadableBrowsers },
       { name: 'write_ledger', run: writeLedger },
       { name: 'forget_person', run: forgetPerson },
     ]
   }
   return [
+    { name: 'retire_browsers', run: retire },
     { name: 'drain', run: drain },
     { name: 'destroy_keys', run: destroyKeys },
     { name: 'delete_blobs', run: deleteBlobs },
@@ -94,10 +124,28 @@ const browsersAtOnce = 16
 /** Entries of the ledger written at the same time. */
 const entriesAtOnce = 16
 
+/** Browsers that one entry of the ledger names, and up to a part more. */
+const browsersAnEntry = 5_000
+
 /** Longer than the 60 seconds an upload may be confirmed in. */
 const drainSeconds = 90
 
 const drainPollMilliseconds = 100
+
+/**
+ * A start or a chunk that overlapped with the DELETE may still have been let in. This waits for it,
+ * and lets no other in.
+ */
+async function retire(erasure: Erasure): Promise<void> {
+  const { db, jobs, projectId } = erasure
+  for await (const browsers of browserParts(erasure)) {
+    await db.begin(async (tx) => {
+      await fence(tx, jobs)
+      const isRemoved = !jobs[0].keepRecordings
+      await retireBrowsers(tx, projectId, idsOf(browsers), { isRemoved })
+    })
+  }
+}
 
 /** Waits until no upload that began before the DELETE can be confirmed any more. */
 async function drain({ db, jobs, projectId, personIds, lease }: Erasure): Promise<void> {
@@ -118,25 +166,54 @@ async function drain({ db, jobs, projectId, personIds, lease }: Erasure): Promis
  * their own, so no fence can be in the statement; the lease is checked right before it.
  */
 async function destroyKeys(erasure: Erasure): Promise<void> {
-  const { keySql, projectId } = erasure
+  const { keySql, projectId, lease } = erasure
+  const jobOf = jobsByPerson(erasure)
   for await (const browsers of browserParts(erasure)) {
-    await destroyBrowserKeys(keySql, projectId, idsOf(browsers))
+    const destroyed = new Set(await destroyBrowserKeys(keySql, projectId, idsOf(browsers)))
+    for (const { id, personId } of browsers) {
+      if (destroyed.has(id)) lease.count(jobOf(personId), { keys: 1 })
+    }
   }
 }
 
 async function deleteBlobs(erasure: Erasure): Promise<void> {
   const { lease, projectId } = erasure
   const jobOf = jobsByPerson(erasure)
-  for await (const browsers of browserParts(erasure)) {
+  for await (const browsers of removedParts(erasure)) {
+    if (!erasure.isErasedAgain) await compareCounts(erasure, browsers)
     await inLanes(browsers, browsersAtOnce, ({ id, personId }) =>
       lease.deleteBlobs(jobOf(personId), blobPrefixOf(projectId, id)),
     )
   }
 }
 
+/**
+ * Every chunk has to have its blob, until blobs are deleted: where some are not there, somebody has
+ * taken them elsewhere. Attempts fail, so that they can be put back; the last one deletes what there
+ * is, and fails when that is done.
+ */
+async function compareCounts(erasure: Erasure, browsers: OwnedBrowser[]): Promise<void> {
+  const { db, blobs, jobs, projectId } = erasure
+  const known = await countStoredChunks(db.sql, projectId, idsOf(browsers))
+  if (known.size === 0) return
+  let isMissing = false
+  await inLanes([...known], browsersAtOnce, async ([id, chunks]) => {
+    if ((await blobs.count(blobPrefixOf(projectId, id))) >= chunks) return
+    // The retention may have closed a session in between.
+    const now = (await countStoredChunks(db.sql, projectId, [id])).get(id) ?? 0
+    isMissing ||= (await blobs.count(blobPrefixOf(projectId, id))) < now
+  })
+  if (isMissing && jobs[0].attempt < attemptsMaximum) throw new ErasureFault('blobs_missing')
+  erasure.isMissingBlobs ||= isMissing
+  await db.begin(async (tx) => {
+    await fence(tx, jobs)
+    await markCounted(tx, projectId, [...known.keys()])
+  })
+}
+
 async function deleteRows(erasure: Erasure): Promise<void> {
   const { db, jobs, projectId } = erasure
-  for await (const browsers of browserParts(erasure)) {
+  for await (const browsers of removedParts(erasure)) {
     for (let isDone = false; !isDone; ) {
       isDone = await db.begin(async (tx) => {
         await fence(tx, jobs)
@@ -156,8 +233,10 @@ async function deleteRows(erasure: Erasure): Promise<void> {
 
 /** Looks for what should be gone, each thing in another way than it was removed. */
 async function verify(erasure: Erasure): Promise<void> {
-  const { db, keySql, blobs, projectId } = erasure
-  for await (const browsers of browserParts(erasure)) {
+  const { db, keySql, blobs, jobs, projectId } = erasure
+  let isAny = !jobs[0].keepRecordings
+  for await (const browsers of removedParts(erasure)) {
+    isAny = true
     if ((await countBrowserKeys(keySql, projectId, idsOf(browsers))) > 0) {
       throw new ErasureFault('keys_left')
     }
@@ -167,7 +246,8 @@ async function verify(erasure: Erasure): Promise<void> {
       if (!(await blobs.isEmpty(blobPrefixOf(projectId, id)))) throw new ErasureFault('blobs_left')
     })
   }
-  erasure.verifiedAt = await readClock(db.sql)
+  if (erasure.isMissingBlobs) throw new ErasureFault('blobs_missing')
+  if (isAny) erasure.verifiedAt = await readClock(db.sql)
 }
 
 /**
@@ -175,17 +255,48 @@ async function verify(erasure: Erasure): Promise<void> {
  * Kept recordings are not named there: that would tie them to the job.
  */
 async function writeLedger(erasure: Erasure): Promise<void> {
-  const { blobs, jobs } = erasure
-  const browserIds = new Map(jobs.map(({ id }) => [id, [] as string[]]))
-  if (!jobs[0].keepRecordings) {
-    const jobOf = jobsByPerson(erasure)
+  const { db, jobs, projectId } = erasure
+  const ids = jobs.map(({ id }) => id)
+  const numbers = await db.begin(async (tx) => {
+    await fence(tx, jobs)
+    return numberEntries(tx, projectId, ids)
+  })
+  await inLanes(jobs, entriesAtOnce, (job) =>
+    writeEntry(erasure, job, numbers.get(job.id) as number),
+  )
+}
+
+async function writeEntry(erasure: Erasure, job: ClaimedJob, number: number): Promise<void> {
+  const { blobs, projectId } = erasure
+  const keys = erasure.signer.ledger
+  const place = { number, projectId, jobId: job.id, part: 0 }
+  // An attempt that wrote all of it may have removed some of the browsers since.
+  if (typeof (await readLedgerEntry(blobs, keys, place)) === 'object') return
+  const { personId, keepRecordings, createdAt } = job
+  const entry = { version: 2 as const, ...place, personId, keepRecordings, createdAt }
+  let browserIds: string[] = []
+  let part = 0
+  if (!keepRecordings) {
     for await (const browsers of browserParts(erasure)) {
-      for (const { id, personId } of browsers) browserIds.get(jobOf(personId))?.push(id)
+      browserIds.push(...idsOf(browsers.filter((browser) => browser.personId === personId)))
+      if (browserIds.length < browsersAnEntry) continue
+      part += 1
+      await writeLedgerEntry(blobs, keys, { ...entry, part, browserIds })
+      browserIds = []
     }
   }
-  await inLanes(jobs, entriesAtOnce, (job) =>
-    writeLedgerEntry(blobs, job, browserIds.get(job.id) ?? []),
-  )
+  await writeLedgerEntry(blobs, keys, { ...entry, browserIds })
+}
+
+/** Of recordings that are kept, those that an earlier job has made unreadable are not. */
+async function deleteUnreadableBrowsers(erasure: Erasure): Promise<void> {
+  const { db, jobs } = erasure
+  for await (const browsers of removedParts(erasure)) {
+    await db.begin(async (tx) => {
+      await fence(tx, jobs)
+      await addRemovedRows(tx, jobs, await removeBrowsers(tx, erasure, browsers))
+    })
+  }
 }
 
 /** Leaves so few browsers that they can go with the person; they have nothing left by now. */
@@ -213,15 +324,23 @@ async function forgetPerson(erasure: Erasure): Promise<void> {
   const { db, jobs, projectId, personIds, lease } = erasure
   const unnoted = lease.takeUnnoted()
   try {
-    await db.begin(async (tx) => {
+    const isTold = await db.begin(async (tx) => {
       await fence(tx, jobs)
       const browsers = await letGoOfBrowsers(tx, erasure)
       await deletePersons(tx, projectId, personIds)
       const removed = jobs.map(
         ({ id }) => [id, { ...unnoted.get(id), ...browsers.get(id) }] as const,
       )
-      await issueReceipts(tx, await completeJobs(tx, jobs, new Map(removed)), erasure)
+      const completed = await completeJobs(tx, jobs, new Map(removed))
+      if (completed[0]?.isSuppressed) {
+        const externalIds = completed.map(({ externalId }) => externalId)
+        await erasure.suppressions.add(tx, projectId, externalIds)
+      }
+      await forgetElsewhere(tx, jobs)
+      await issueReceipts(tx, completed, erasure)
+      return completed.some(({ isTold }) => isTold)
     })
+    if (isTold) notifyDeliveries(db.sql)
   } catch (error) {
     // Where it was committed and only the answer lost, no lease is left under which to note it.
     lease.putBack(unnoted)
@@ -229,7 +348,7 @@ async function forgetPerson(erasure: Erasure): Promise<void> {
   }
 }
 
-/** Answers how many browsers were removed. Kept ones stay with their sessions, nobody's. */
+/** Returns how many browsers were removed. Kept ones stay with their sessions, nobody's. */
 async function letGoOfBrowsers(tx: Sql, erasure: Erasure): Promise<RemovedByJob> {
   const { jobs, projectId, personIds } = erasure
   if (jobs[0].keepRecordings) {
@@ -280,9 +399,30 @@ async function* browserParts(erasure: Erasure): AsyncGenerator<OwnedBrowser[]> {
   }
 }
 
+/** The browsers whose recordings are deleted, in parts. */
+async function* removedParts(erasure: Erasure): AsyncGenerator<OwnedBrowser[]> {
+  const { jobs } = erasure
+  for await (const browsers of browserParts(erasure)) {
+    const removed = jobs[0].keepRecordings ? await unreadable(erasure, browsers) : browsers
+    if (removed.length > 0) yield removed
+  }
+}
+
+/** Those whose keys an earlier job has destroyed, which then failed. */
+async function unreadable(
+  { db, keySql, projectId }: Erasure,
+  browsers: OwnedBrowser[],
+): Promise<OwnedBrowser[]> {
+  const begun = await findRemovalBegun(db.sql, projectId, idsOf(browsers))
+  if (begun.length === 0) return []
+  const keyed = new Set(await findKeyedBrowsers(keySql, projectId, begun))
+  const ids = new Set(begun.filter((id) => !keyed.has(id)))
+  return browsers.filter(({ id }) => ids.has(id))
+}
+
 const idsOf = (browsers: OwnedBrowser[]) => browsers.map(({ id }) => id)
 
-/** Answers the id of a person's job. */
+/** Returns the id of a person's job. */
 function jobsByPerson({ jobs }: Erasure): (personId: string) => string {
   const ids = new Map(jobs.map(({ id, personId }) => [personId, id]))
   return (personId) => ids.get(personId) as string

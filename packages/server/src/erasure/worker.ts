@@ -1,8 +1,8 @@
 import { repeat } from '../repeat.ts'
 import type { DbOptions } from '../sql.ts'
 import { type AttemptOptions, isAny, runAttempts, Stopping } from './attempt.ts'
-import { jobsChannel, noteWorker, readBacklog, reapLostAttempts } from './attempts.ts'
-import { claimJobs, togetherMaximum } from './claim.ts'
+import { claimJobs, reapLostAttempts, togetherMaximum } from './job-leases.ts'
+import { jobsChannel, noteWorker } from './jobs.ts'
 import { listen } from './listener.ts'
 
 export interface WorkerOptions extends AttemptOptions {
@@ -13,8 +13,13 @@ export interface WorkerOptions extends AttemptOptions {
   jobsAtOnce: number
   /** Where to listen for new jobs; without it they are found by looking. */
   connection?: DbOptions['connection']
-  /** New jobs are heard of at once; looking finds those that were not, and those that are due. */
+  /**
+   * New jobs are heard of at once, and this worker's own next attempts start when they are due;
+   * looking finds the others.
+   */
   pollSeconds?: number
+  /** What else is to be called on notifications of the same connection, by channel. */
+  alsoHeard?: Record<string, () => void>
   reapSeconds?: number
 }
 
@@ -23,9 +28,11 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-const pollSecondsDefault = 1
+/** For a worker that listens; one that does not looks every two seconds. */
+const pollSecondsDefault = 15
+const pollSecondsDeaf = 2
 
-const reapSecondsDefault = 5
+const reapSecondsDefault = 20
 
 /** After a fault of the database, before it is asked again. */
 const faultPauseSeconds = 1
@@ -33,10 +40,12 @@ const faultPauseSeconds = 1
 /** Claims jobs and works on them until it is stopped. Any number of workers may run at once. */
 export function startWorker(options: WorkerOptions): Worker {
   const { db, log, metrics, retryDelaysSeconds, connection } = options
-  const { pollSeconds = pollSecondsDefault, reapSeconds = reapSecondsDefault } = options
+  const { reapSeconds = reapSecondsDefault, alsoHeard } = options
+  const { pollSeconds = connection ? pollSecondsDefault : pollSecondsDeaf } = options
   const stopping = new AbortController()
   const { wake, sleep } = alarm()
   const running = new Set<Promise<void>>()
+  const due = new Set<NodeJS.Timeout>()
 
   async function work() {
     while (!stopping.signal.aborted) {
@@ -52,7 +61,7 @@ export function startWorker(options: WorkerOptions): Worker {
     await Promise.all(running)
   }
 
-  /** Answers whether there was a job. */
+  /** Returns whether there was a job. */
   async function claimAndStart(): Promise<boolean> {
     const sentAt = performance.now()
     const jobs = await claimJobs(db.sql, togetherMaximum)
@@ -60,7 +69,9 @@ export function startWorker(options: WorkerOptions): Worker {
     const [{ id, attempt }] = jobs
     const working = runAttempts(options, jobs, sentAt, stopping.signal)
       .then(
-        () => {},
+        (outcome) => {
+          if (outcome === 'failed') wakeIn(retryDelaysSeconds[attempt - 1])
+        },
         (error) => log.fault('worker.attempt', error, { jobId: id, attempt }),
       )
       .finally(() => {
@@ -71,6 +82,16 @@ export function startWorker(options: WorkerOptions): Worker {
     return true
   }
 
+  /** Looks for the next attempt when it is due; after the last one nothing is. */
+  function wakeIn(seconds: number | undefined) {
+    if (seconds === undefined) return
+    const timer = setTimeout(() => {
+      due.delete(timer)
+      wake()
+    }, seconds * 1_000)
+    due.add(timer)
+  }
+
   async function reap() {
     const { lost, failed } = await reapLostAttempts(db.sql, retryDelaysSeconds)
     if (lost > 0) {
@@ -78,20 +99,24 @@ export function startWorker(options: WorkerOptions): Worker {
       metrics.observeFailedJobs(failed)
       log.event('warn', 'worker.reaped', { count: lost })
     }
-    metrics.observeBacklog(await readBacklog(db.sql))
     await noteWorker(db.sql)
   }
 
   const working = work()
+  // A look right after the start already sees that a worker is there.
+  const noting = noteWorker(db.sql).catch((error) => log.fault('worker.start', error))
   const stopReaping = repeat('worker.reap', reapSeconds, reap, log)
-  const listener = connection ? listen(connection, jobsChannel, wake, log) : undefined
+  const listener = connection
+    ? listen(connection, { ...alsoHeard, [jobsChannel]: wake }, log)
+    : undefined
   log.event('info', 'worker.started', { count: options.jobsAtOnce })
 
   return {
     async stop() {
       stopping.abort(new Stopping())
       wake()
-      await Promise.all([working, stopReaping(), listener?.stop()])
+      await Promise.all([working, noting, stopReaping(), listener?.stop()])
+      for (const timer of due) clearTimeout(timer)
       log.event('info', 'worker.stopped')
     },
   }

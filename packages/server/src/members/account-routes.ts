@@ -1,8 +1,10 @@
 import {
   changePassword,
+  checkProof,
   confirmSecondFactor,
   endOtherSignIns,
   listSignIns,
+  proveIdentity,
   removeSecondFactor,
   startSecondFactor,
   updateMe,
@@ -10,12 +12,22 @@ import {
 import type { AuditAction } from '@lethe/contract/dashboard-system.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
-import { writeAudit } from '../dashboard/audit-store.ts'
-import type { DashboardApp, DashboardContext } from '../dashboard/context.ts'
 import type { Sql } from '../sql.ts'
-import { headersOf, memberOf, relayCookies } from './authenticate.ts'
-import { endOtherSignIns as endOthers, listSignIns as listRows, renameMember } from './store.ts'
-import { limitTries } from './tries.ts'
+import { writeAudit } from './audit-store.ts'
+import { actorOf, headersOf, memberOf } from './authenticate.ts'
+import type { DashboardApp, DashboardContext } from './context.ts'
+import { relayCookies } from './cookies.ts'
+import { deletePasskeysOf } from './passkey-store.ts'
+import { noteProof } from './proof-store.ts'
+import { prove, tryCode } from './proofs.ts'
+import { isRecentlyProven } from './step-up.ts'
+import {
+  deleteLinksMadeBy,
+  endOtherSignIns as endOthers,
+  listSignIns as listRows,
+  renameMember,
+} from './store.ts'
+import { limitProofs } from './tries.ts'
 
 /** What members do with their own name, password, second factor and sign-ins. */
 export function accountRoutes(app: DashboardApp, context: DashboardContext): void {
@@ -24,7 +36,9 @@ export function accountRoutes(app: DashboardApp, context: DashboardContext): voi
   signInListRoutes(app, context)
 }
 
-function passwordRoutes(app: DashboardApp, { db, signIn }: DashboardContext): void {
+function passwordRoutes(app: DashboardApp, context: DashboardContext): void {
+  const { db, signIn } = context
+
   app.route({
     ...updateMe,
     handler: async (request) => {
@@ -37,34 +51,56 @@ function passwordRoutes(app: DashboardApp, { db, signIn }: DashboardContext): vo
   app.route({
     ...changePassword,
     handler: async (request, reply) => {
-      const { currentPassword, newPassword } = request.body
-      await countTry(db.sql, request)
+      const { currentPassword, newPassword, ...factor } = request.body
+      const { id } = await prove(context, request, { ...factor, password: currentPassword })
       const answer = await (await signIn()).api.changePassword({
         body: { currentPassword, newPassword, revokeOtherSessions: true },
         headers: headersOf(request),
         asResponse: true,
       })
-      await takeAnswer(request, reply, answer, 'The current password is wrong.')
+      const { token } = await takeAnswer<{ token: string }>(request, reply, answer)
+      await noteProof(db.sql, { token })
+      // Who changes the password may have been robbed of the one before.
+      await db.begin((tx) => deleteLinksMadeBy(tx, id))
       await note(db.sql, request, 'member.password_changed')
+      return {}
+    },
+  })
+
+  app.route({
+    ...checkProof,
+    handler: async (request) => ({ isRecent: await isRecentlyProven(db.sql, request) }),
+  })
+
+  app.route({
+    ...proveIdentity,
+    handler: async (request) => {
+      await prove(context, request, request.body)
+      await noteProof(db.sql, { id: memberOf(request).signInId })
       return {}
     },
   })
 }
 
-function secondFactorRoutes(app: DashboardApp, { db, signIn }: DashboardContext): void {
+function secondFactorRoutes(app: DashboardApp, context: DashboardContext): void {
+  const { db, signIn } = context
+
   app.route({
     ...startSecondFactor,
     handler: async (request, reply) => {
-      await countTry(db.sql, request)
+      const { password } = request.body
+      const { hasSecondFactor } = await prove(context, request, request.body)
+      if (hasSecondFactor) throw alreadyThere()
+      await noteProof(db.sql, { id: memberOf(request).signInId })
       const answer = await (await signIn()).api.enableTwoFactor({
-        body: { password: request.body.password },
+        body: { password },
         headers: headersOf(request),
         asResponse: true,
       })
       const { totpURI, backupCodes } = await takeAnswer<{
         totpURI: string
         backupCodes: string[]
-      }>(request, reply, answer, 'The password is wrong.')
+      }>(request, reply, answer)
       const secret = new URL(totpURI).searchParams.get('secret') ?? ''
       return { uri: totpURI, secret, recoveryCodes: backupCodes }
     },
@@ -73,13 +109,12 @@ function secondFactorRoutes(app: DashboardApp, { db, signIn }: DashboardContext)
   app.route({
     ...confirmSecondFactor,
     handler: async (request, reply) => {
-      await countTry(db.sql, request)
-      const answer = await (await signIn()).api.verifyTOTP({
-        body: { code: request.body.code.replaceAll(/\s/g, '') },
-        headers: headersOf(request),
-        asResponse: true,
-      })
-      await takeAnswer(request, reply, answer, 'The code is wrong.')
+      const { memberId, signInId } = memberOf(request)
+      await limitProofs(db.sql, signInId)
+      const answer = await tryCode(context, headersOf(request), memberId, request.body.code)
+      if (!answer) throw codeWrong()
+      await takeAnswer(request, reply, answer)
+      await noteProof(db.sql, { token: tokenOf(answer) })
       await note(db.sql, request, 'member.second_factor_added')
       return {}
     },
@@ -88,13 +123,15 @@ function secondFactorRoutes(app: DashboardApp, { db, signIn }: DashboardContext)
   app.route({
     ...removeSecondFactor,
     handler: async (request, reply) => {
-      await countTry(db.sql, request)
+      const { password } = request.body
+      const { id } = await prove(context, request, request.body)
+      await deletePasskeysOf(db.sql, id)
       const answer = await (await signIn()).api.disableTwoFactor({
-        body: { password: request.body.password },
+        body: { password },
         headers: headersOf(request),
         asResponse: true,
       })
-      await takeAnswer(request, reply, answer, 'The password is wrong.')
+      await takeAnswer(request, reply, answer)
       await note(db.sql, request, 'member.second_factor_removed')
       return {}
     },
@@ -120,34 +157,51 @@ function signInListRoutes(app: DashboardApp, { db }: DashboardContext): void {
   })
 }
 
-/** Whoever sits down at a signed-in browser can try passwords and codes no faster than others. */
-async function countTry(sql: Sql, request: FastifyRequest): Promise<void> {
-  await limitTries(sql, 'address', request.ip)
-  await limitTries(sql, 'account', memberOf(request).memberId)
-}
-
-type AccountAction = Extract<AuditAction, `member.password_${string}` | `member.second_${string}`>
+type AccountAction = Extract<
+  AuditAction,
+  'member.password_changed' | `member.second_factor_${'added' | 'removed'}`
+>
 
 async function note(sql: Sql, request: FastifyRequest, action: AccountAction): Promise<void> {
-  const { memberId } = memberOf(request)
-  await writeAudit(sql, { action, memberId, subject: { kind: 'member', id: memberId } })
+  const actor = actorOf(request)
+  await writeAudit(sql, {
+    ...actor,
+    action,
+    subject: { kind: 'member', id: memberOf(request).memberId },
+  })
 }
 
-/** What better-auth answered, its cookies handed on; a password or code it refuses is wrong. */
+/** Of the sign-in that takes the place of the present one: the body names the one before. */
+function tokenOf(answer: Response): string {
+  const cookies = answer.headers.getSetCookie().join('\n')
+  const [, value = ''] = /\.session_token=([^;\n]+)/.exec(cookies) ?? []
+  // A signature follows.
+  return decodeURIComponent(value).split('.')[0] ?? ''
+}
+
+/** What better-auth answered, its cookies handed on; what it refuses is a wrong password or code. */
 async function takeAnswer<Body>(
   request: FastifyRequest,
   reply: FastifyReply,
   answer: Response,
-  refusal: string,
 ): Promise<Body> {
   relayCookies(answer.headers, request, reply)
   const body = (await answer.json()) as Body & { code?: string }
   if (answer.ok) return body
-  if (body.code === 'TOTP_ALREADY_ENABLED') {
-    throw new ApiError('invalid_request', 'There is a second factor already; remove it first.')
-  }
+  if (body.code === 'TOTP_ALREADY_ENABLED') throw alreadyThere()
   if (body.code === 'TOTP_NOT_ENABLED') {
-    throw new ApiError('invalid_request', 'No second factor was begun; begin with start.')
+    throw new ApiError(
+      'invalid_request',
+      'The setup of a second factor was not started; start it first.',
+    )
   }
-  throw new ApiError('credentials_wrong', refusal)
+  throw codeWrong()
+}
+
+function alreadyThere(): ApiError {
+  return new ApiError('invalid_request', 'There is already a second factor; remove it first.')
+}
+
+function codeWrong(): ApiError {
+  return new ApiError('credentials_wrong', 'The code is wrong, or it was used before.')
 }

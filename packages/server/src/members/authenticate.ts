@@ -2,6 +2,8 @@ import type { Role } from '@lethe/contract/dashboard-members.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 import { addressHeader } from './address-header.ts'
+import { addressRangeOf } from './address-range.ts'
+import { relayCookies } from './cookies.ts'
 import type { SignIn } from './open-sign-in.ts'
 
 declare module 'fastify' {
@@ -48,24 +50,25 @@ export function memberOf({ signedIn }: FastifyRequest): SignedIn {
   return signedIn
 }
 
+/** Who did something, and from where, for the audit log. */
+export interface Actor {
+  memberId: string
+  addressRange: string
+}
+
+export function actorOf(request: FastifyRequest): Actor {
+  return { memberId: memberOf(request).memberId, addressRange: addressRangeOf(request.ip) }
+}
+
 /** What better-auth gets to see of a request. */
-export function headersOf({ headers: { cookie, 'user-agent': agent }, ip }: FastifyRequest) {
+export function headersOf(
+  { headers, ip }: FastifyRequest,
+  cookie: string | undefined = headers.cookie,
+): Headers {
+  const { 'user-agent': agent } = headers
   return new Headers({
     [addressHeader]: ip,
     ...(cookie !== undefined && { cookie }),
     ...(agent !== undefined && { 'user-agent': agent.slice(0, 500) }),
   })
-}
-
-/** Gives the cookies of better-auth's answer to the browser; only by https where it came by https. */
-export function relayCookies(from: Headers, request: FastifyRequest, reply: FastifyReply): void {
-  const { protocol, headers } = request
-  // Whether a proxy in front may be believed does not matter here: a cookie is only made stricter.
-  const isHttps =
-    protocol === 'https' ||
-    headers.origin?.startsWith('https://') ||
-    headers['x-forwarded-proto'] === 'https'
-  for (const cookie of from.getSetCookie()) {
-    reply.header('set-cookie', isHttps ? `${cookie}; Secure` : cookie)
-  }
 }

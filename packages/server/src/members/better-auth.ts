@@ -1,4 +1,6 @@
 import { betterAuth } from 'better-auth'
+import { APIError, createAuthEndpoint } from 'better-auth/api'
+import { expireCookie, setSessionCookie } from 'better-auth/cookies'
 import { twoFactor } from 'better-auth/plugins'
 import { PostgresDialect } from 'kysely'
 import type { Pool } from '../sql.ts'
@@ -69,6 +71,8 @@ const tables = {
 
 const secondFactor = twoFactor({
   issuer: 'Lethe',
+  // Our own limits count by browser: this one would let anybody lock a member out.
+  accountLockout: { enabled: false },
   schema: {
     user: { fields: { twoFactorEnabled: 'has_second_factor' } },
     twoFactor: {
@@ -83,12 +87,35 @@ const secondFactor = twoFactor({
   },
 })
 
+/** Signs in who waits for the second factor, and gave it to us: what better-auth does after a code. */
+const secondFactorElsewhere = {
+  id: 'second-factor-elsewhere',
+  endpoints: {
+    completeSignIn: createAuthEndpoint('/sign-in/complete', { method: 'POST' }, async (ctx) => {
+      const { internalAdapter, secret, createAuthCookie } = ctx.context
+      const cookie = createAuthCookie('two_factor')
+      const identifier = await ctx.getSignedCookie(cookie.name, secret)
+      const waiting = identifier && (await internalAdapter.consumeVerificationValue(identifier))
+      const user = waiting && (await internalAdapter.findUserById(waiting.value))
+      if (!user) throw new APIError('UNAUTHORIZED')
+      const session = await internalAdapter.createSession(user.id)
+      await setSessionCookie(ctx, { session, user })
+      expireCookie(ctx, cookie)
+      return ctx.json({ token: session.token })
+    }),
+  },
+} as const
+
 /**
  * Everything better-auth is told, so that nothing of it comes from the environment. Its own
  * endpoints are not reachable: ours call its functions, check the origin, count the tries and know
  * the address of the service.
  */
-export function signInOptions(pool: Pool, secret: string) {
+export function signInOptions(
+  pool: Pool,
+  secret: string,
+  cookies = { prefix: 'lethe', path: '/' },
+) {
   return {
     ...tables,
     database: {
@@ -111,21 +138,28 @@ export function signInOptions(pool: Pool, secret: string) {
     },
     rateLimit: { enabled: false },
     advanced: {
-      cookiePrefix: 'lethe',
-      // Our routes add Secure where the request came by https: that is known then, not here.
+      cookiePrefix: cookies.prefix,
+      // Our routes add Secure where it has to be.
       useSecureCookies: false,
-      defaultCookieAttributes: { sameSite: 'strict', httpOnly: true, path: '/' },
+      defaultCookieAttributes: { sameSite: 'strict', httpOnly: true, path: cookies.path },
       disableOriginCheck: true,
       disableCSRFCheck: true,
       ipAddress: { ipAddressHeaders: [addressHeader] as string[] },
       database: { generateId: 'uuid' },
     },
-    plugins: [secondFactor],
+    plugins: [secondFactor, secondFactorElsewhere],
   } as const
 }
 
 export type BetterAuth = ReturnType<typeof betterAuthOver>
 
-export function betterAuthOver(pool: Pool, secret: string) {
-  return betterAuth({ ...signInOptions(pool, secret), plugins: [secondFactor] })
+export function betterAuthOver(
+  pool: Pool,
+  secret: string,
+  cookies: { prefix: string; path: string },
+) {
+  return betterAuth({
+    ...signInOptions(pool, secret, cookies),
+    plugins: [secondFactor, secondFactorElsewhere],
+  })
 }

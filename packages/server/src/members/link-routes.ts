@@ -5,11 +5,12 @@ import {
   setUp,
 } from '@lethe/contract/dashboard-members.ts'
 import { ApiError } from '../api-error.ts'
-import { writeAudit } from '../dashboard/audit-store.ts'
-import type { DashboardApp, DashboardContext } from '../dashboard/context.ts'
 import { updateProjectSettings } from '../projects/settings-store.ts'
 import { createProjectWithKeys, listProjects } from '../projects/store.ts'
 import type { Sql } from '../sql.ts'
+import { addressRangeOf } from './address-range.ts'
+import { writeAudit } from './audit-store.ts'
+import type { DashboardApp, DashboardContext } from './context.ts'
 import { hashOfToken } from './links.ts'
 import { signInByPassword } from './sign-in.ts'
 import {
@@ -23,9 +24,9 @@ import {
   replacePassword,
   takeLink,
 } from './store.ts'
-import { limitTries } from './tries.ts'
+import { limitLinks } from './tries.ts'
 
-/** What links lead to: the first owner, new members, and passwords set anew. */
+/** What links lead to: the first owner, new members, and password resets. */
 export function linkRoutes(app: DashboardApp, context: DashboardContext): void {
   checkRoutes(app, context)
   setUpRoutes(app, context)
@@ -37,7 +38,7 @@ function checkRoutes(app: DashboardApp, { db }: DashboardContext): void {
   app.route({
     ...checkLink,
     handler: async (request) => {
-      await limitTries(db.sql, 'address', request.ip)
+      await limitLinks(db.sql, request.ip)
       const link = await findLink(db.sql, hashOfToken(request.body.token))
       if (!link) throw linkInvalid()
       const { kind, expiresAt } = link
@@ -58,7 +59,7 @@ function setUpRoutes(app: DashboardApp, context: DashboardContext): void {
     handler: async (request, reply) => {
       const { token, name, password, projectName } = request.body
       const email = request.body.email.toLowerCase()
-      await limitTries(db.sql, 'address', request.ip)
+      await limitLinks(db.sql, request.ip)
       const passwordHash = await hashOfPassword(context, password)
       const { memberId, ...answer } = await db.begin(async (tx) => {
         await takeValidLink(tx, token, 'set_up')
@@ -68,7 +69,8 @@ function setUpRoutes(app: DashboardApp, context: DashboardContext): void {
         const member = await insertMember(tx, { ...owner, name, email, passwordHash })
         if (!member) throw linkInvalid()
         await deleteSetUpLinks(tx)
-        await writeAudit(tx, { action: 'set_up.done', memberId: member.id })
+        const addressRange = addressRangeOf(request.ip)
+        await writeAudit(tx, { action: 'set_up.done', memberId: member.id, addressRange })
         return { memberId: member.id, ...(await firstProject(tx, projectName)) }
       })
       await signInByPassword(context, request, reply, { email, password })
@@ -84,16 +86,18 @@ function invitationRoutes(app: DashboardApp, context: DashboardContext): void {
     ...acceptInvitation,
     handler: async (request, reply) => {
       const { token, name, password } = request.body
-      await limitTries(db.sql, 'address', request.ip)
+      await limitLinks(db.sql, request.ip)
       const passwordHash = await hashOfPassword(context, password)
       const { id, email } = await db.begin(async (tx) => {
         const { email, role, mayDeletePersons } = await takeValidLink(tx, token, 'invitation')
         const rights = { role, mayDeletePersons }
         const member = await insertMember(tx, { ...rights, name, email, passwordHash })
-        if (!member) throw new ApiError('member_exists', 'This e-mail is a member already.')
+        if (!member)
+          throw new ApiError('member_exists', 'There is already a member with this email.')
         await writeAudit(tx, {
           action: 'member.joined',
           memberId: member.id,
+          addressRange: addressRangeOf(request.ip),
           subject: { kind: 'member', id: member.id },
           details: rights,
         })
@@ -112,13 +116,14 @@ function resetRoutes(app: DashboardApp, context: DashboardContext): void {
     ...resetPassword,
     handler: async (request) => {
       const { token, password } = request.body
-      await limitTries(db.sql, 'address', request.ip)
+      await limitLinks(db.sql, request.ip)
       const passwordHash = await hashOfPassword(context, password)
       await db.begin(async (tx) => {
         const { memberId } = await takeValidLink(tx, token, 'reset')
         await replacePassword(tx, memberId, passwordHash)
         const subject = { kind: 'member', id: memberId } as const
-        await writeAudit(tx, { action: 'member.password_reset', memberId, subject })
+        const addressRange = addressRangeOf(request.ip)
+        await writeAudit(tx, { action: 'member.password_reset', memberId, addressRange, subject })
       })
       return {}
     },
@@ -136,7 +141,7 @@ async function takeValidLink<Kind extends Link['kind']>(tx: Sql, token: string, 
 }
 
 function linkInvalid(): ApiError {
-  return new ApiError('link_invalid', 'This link was used, replaced or withdrawn, or it expired.')
+  return new ApiError('link_invalid', 'This link was used, replaced or revoked, or it expired.')
 }
 
 /** A project that is there keeps its keys, and gets the name that the owner gave it. */

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { linkPaths } from '@lethe/contract/dashboard-members.ts'
-import type { Db } from '../sql.ts'
-import { hasOwner, insertResetLink, insertSetUpLink, type Link } from './store.ts'
+import type { Db, Sql } from '../sql.ts'
+import { hasOwner, insertResetLink, insertSetUpLink } from './store.ts'
 
 export const setUpHours = 24
 export const invitationHours = 7 * 24
@@ -18,7 +18,7 @@ export function hashOfToken(token: string): Buffer {
 }
 
 /** The token is the fragment of the link: no server, proxy or log ever sees it. */
-export function linkTo(publicUrl: string, kind: Link['kind'], token: string): string {
+export function linkTo(publicUrl: string, kind: keyof typeof linkPaths, token: string): string {
   return `${publicUrl}${linkPaths[kind]}#${token}`
 }
 
@@ -30,13 +30,16 @@ export async function makeSetUpLink(db: Db, publicUrl: string): Promise<string |
   return linkTo(publicUrl, 'set_up', token)
 }
 
-/** A new link by which a member sets the password anew; an earlier one works no more. */
+/**
+ * A new link for resetting a member's password; an earlier one no longer works. It is made in
+ * the transaction that has looked whether its maker may; null is the command line.
+ */
 export async function makeResetLink(
-  db: Db,
+  tx: Sql,
   publicUrl: string,
-  memberId: string,
+  who: { memberId: string; madeBy: string | null },
 ): Promise<{ link: string; expiresAt: string }> {
   const { token, tokenHash } = newToken()
-  const { expiresAt } = await db.begin((tx) => insertResetLink(tx, memberId, tokenHash, resetHours))
+  const { expiresAt } = await insertResetLink(tx, who, tokenHash, resetHours)
   return { link: linkTo(publicUrl, 'reset', token), expiresAt }
 }

@@ -1,7 +1,8 @@
 import type { Pool } from '../sql.ts'
 import type { BetterAuth } from './better-auth.ts'
+import { cookiePath, cookiePrefix } from './cookies.ts'
 
-/** Answers the sign-in of members; loads it where nobody has asked for it yet. */
+/** Returns the sign-in of members; loads it where nobody has asked for it yet. */
 export type SignIn = () => Promise<BetterAuth>
 
 /**
@@ -9,11 +10,14 @@ export type SignIn = () => Promise<BetterAuth>
  * with the first request that needs it: it takes more memory than all else of the service, and a
  * service that only answers the API never needs it.
  */
-export function openSignIn(pool: Pool, secret: string): SignIn {
+export function openSignIn(pool: Pool, secret: string, publicUrl = ''): SignIn {
   let loading: Promise<BetterAuth> | undefined
   return () => {
     loading ??= import('./better-auth.ts').then(({ betterAuthOver }) =>
-      betterAuthOver(pool, secret),
+      betterAuthOver(pool, secret, {
+        prefix: cookiePrefix(publicUrl),
+        path: cookiePath(publicUrl),
+      }),
     )
     return loading
   }

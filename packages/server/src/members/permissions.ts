@@ -1,7 +1,13 @@
 import { type Permission, permissions, type Role } from '@lethe/contract/dashboard-members.ts'
 
 const viewer: Permission[] = ['projects.read', 'persons.read', 'sessions.read', 'deletions.read']
-const member: Permission[] = [...viewer, 'persons.write', 'keys.read', 'members.read']
+const member: Permission[] = [
+  ...viewer,
+  'persons.write',
+  'sessions.annotate',
+  'keys.read',
+  'members.read',
+]
 /** Deleting persons goes by no role: it is given to each member or not. */
 const all = permissions.filter((one) => one !== 'persons.delete')
 

@@ -7,18 +7,20 @@ import {
   updateMember as updateMemberEndpoint,
   withdrawInvitation,
 } from '@lethe/contract/dashboard-members.ts'
+import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
-import { writeAudit } from '../dashboard/audit-store.ts'
-import type { DashboardApp, DashboardContext } from '../dashboard/context.ts'
-import { publicUrlOf } from '../dashboard/origin.ts'
+import { isUuid } from '../http/uuid.ts'
 import type { Sql } from '../sql.ts'
-import { isUuid } from '../uuid.ts'
-import { memberOf } from './authenticate.ts'
+import { writeAudit } from './audit-store.ts'
+import { actorOf, memberOf } from './authenticate.ts'
+import type { DashboardApp, DashboardContext } from './context.ts'
 import { invitationHours, linkTo, makeResetLink, newToken } from './links.ts'
-import { mayManage, type Rights } from './permissions.ts'
+import { publicUrlOf } from './origin.ts'
+import { mayManage, permissionsOf, type Rights } from './permissions.ts'
 import {
   countOwners,
   deleteInvitation,
+  deleteLinksMadeBy,
   deleteMember,
   findInvitation,
   findMember,
@@ -26,6 +28,7 @@ import {
   insertInvitation,
   listInvitations,
   listMembers as listRows,
+  lockMember,
   lockMembers,
   updateMember,
 } from './store.ts'
@@ -51,24 +54,24 @@ function invitationRoutes(app: DashboardApp, context: DashboardContext): void {
   app.route({
     ...inviteMember,
     handler: async (request, reply) => {
-      const acting = memberOf(request)
       const rights = rightsOf(request.body)
       const email = request.body.email.toLowerCase()
-      refuseUnlessMayManage(acting, rights)
       const { token, tokenHash } = newToken()
       const invitation = await db.begin(async (tx) => {
+        refuseUnlessMayManage(await lockedActing(tx, request), rights)
         if (await findMemberByEmail(tx, email)) {
-          throw new ApiError('member_exists', 'This e-mail is a member already.')
+          throw new ApiError('member_exists', 'There is already a member with this email.')
         }
         const made = await insertInvitation(tx, {
           ...rights,
           email,
           tokenHash,
           hours: invitationHours,
+          madeBy: memberOf(request).memberId,
         })
         await writeAudit(tx, {
+          ...actorOf(request),
           action: 'member.invited',
-          memberId: acting.memberId,
           subject: { kind: 'invitation', id: made.id },
           details: { email, ...rights },
         })
@@ -83,15 +86,15 @@ function invitationRoutes(app: DashboardApp, context: DashboardContext): void {
     ...withdrawInvitation,
     handler: async (request) => {
       const { invitationId: id } = request.params
-      const acting = memberOf(request)
       await db.begin(async (tx) => {
+        const acting = await lockedActing(tx, request)
         const invitation = isUuid(id) ? await findInvitation(tx, id) : undefined
         if (!invitation) throw new ApiError('link_invalid', 'No invitation with this id.')
         refuseUnlessMayManage(acting, invitation)
         await deleteInvitation(tx, id)
         await writeAudit(tx, {
+          ...actorOf(request),
           action: 'member.invitation_withdrawn',
-          memberId: acting.memberId,
           subject: { kind: 'invitation', id },
           details: { email: invitation.email },
         })
@@ -105,19 +108,20 @@ function changeRoutes(app: DashboardApp, { db }: DashboardContext): void {
   app.route({
     ...updateMemberEndpoint,
     handler: async (request) => {
-      const acting = memberOf(request)
       const member = await db.begin(async (tx) => {
         const before = await lockedMember(tx, request.params.memberId)
+        const acting = await lockedActing(tx, request)
         const after = rightsOf({ ...rightsOf(before), ...request.body })
         refuseUnlessMayManage(acting, before)
         refuseUnlessMayManage(acting, after)
         if (before.role === 'owner' && after.role !== 'owner') await refuseLastOwner(tx)
         await writeAudit(tx, {
+          ...actorOf(request),
           action: 'member.changed',
-          memberId: acting.memberId,
           subject: { kind: 'member', id: before.id },
           details: { email: before.email, ...after },
         })
+        if (!isSame(before, after)) await deleteLinksMadeBy(tx, before.id)
         return updateMember(tx, before.id, after)
       })
       return { member: member as Member }
@@ -127,15 +131,15 @@ function changeRoutes(app: DashboardApp, { db }: DashboardContext): void {
   app.route({
     ...removeMember,
     handler: async (request) => {
-      const acting = memberOf(request)
       await db.begin(async (tx) => {
         const member = await lockedMember(tx, request.params.memberId)
+        const acting = await lockedActing(tx, request)
         refuseUnlessMayManage(acting, member)
         if (member.role === 'owner') await refuseLastOwner(tx)
         await deleteMember(tx, member.id)
         await writeAudit(tx, {
+          ...actorOf(request),
           action: 'member.removed',
-          memberId: acting.memberId,
           subject: { kind: 'member', id: member.id },
           details: { email: member.email, role: member.role },
         })
@@ -151,17 +155,22 @@ function resetRoutes(app: DashboardApp, context: DashboardContext): void {
   app.route({
     ...makeResetLinkEndpoint,
     handler: async (request, reply) => {
-      const acting = memberOf(request)
       const { memberId: id } = request.params
-      const member = isUuid(id) ? await findMember(db.sql, id) : undefined
-      if (!member) throw memberNotFound()
-      // Who has the link can be that member.
-      refuseUnlessMayManage(acting, member)
-      const made = await makeResetLink(db, publicUrlOf(request, context.publicUrl), id)
-      const subject = { kind: 'member', id } as const
-      const { memberId } = acting
-      const details = { email: member.email }
-      await writeAudit(db.sql, { action: 'member.reset_link_made', memberId, subject, details })
+      const { memberId: madeBy } = memberOf(request)
+      if (id === madeBy) {
+        throw new ApiError('forbidden', 'Change your own password in your account.')
+      }
+      const made = await db.begin(async (tx) => {
+        const member = await lockedMember(tx, id)
+        // Anybody who has the link can become that member.
+        refuseUnlessMayManage(await lockedActing(tx, request), member)
+        const subject = { kind: 'member', id } as const
+        const details = { email: member.email }
+        const actor = actorOf(request)
+        await writeAudit(tx, { ...actor, action: 'member.reset_link_made', subject, details })
+        const publicUrl = publicUrlOf(request, context.publicUrl)
+        return makeResetLink(tx, publicUrl, { memberId: id, madeBy })
+      })
       return reply.code(201).send(made)
     },
   })
@@ -176,8 +185,26 @@ function refuseUnlessMayManage(acting: Rights, rights: Rights): void {
   if (mayManage(acting, rights)) return
   throw new ApiError(
     'forbidden',
-    'Only an owner manages owners, and nobody gives a permission they do not have.',
+    'Only owners can manage owners, and nobody can grant a permission they do not have.',
   )
+}
+
+/** Whether nothing is taken away or given. */
+function isSame(one: Rights, other: Rights): boolean {
+  return one.role === other.role && one.mayDeletePersons === other.mayDeletePersons
+}
+
+/**
+ * The rights of who is asking, as they are now and until the transaction ends: they may have been
+ * taken away since the request came.
+ */
+async function lockedActing(tx: Sql, request: FastifyRequest): Promise<Rights> {
+  const rights = await lockMember(tx, memberOf(request).memberId)
+  if (!rights) throw new ApiError('unauthorized', 'This member was removed.')
+  if (!permissionsOf(rights).includes('members.write')) {
+    throw new ApiError('forbidden', 'This needs the permission members.write.')
+  }
+  return rights
 }
 
 async function lockedMember(tx: Sql, id: string): Promise<Member> {
@@ -189,7 +216,7 @@ async function lockedMember(tx: Sql, id: string): Promise<Member> {
 
 async function refuseLastOwner(tx: Sql): Promise<void> {
   if ((await countOwners(tx)) > 1) return
-  throw new ApiError('last_owner', 'This is the last owner; make another one first.')
+  throw new ApiError('last_owner', 'This is the last owner. Make another member an owner first.')
 }
 
 function memberNotFound(): ApiError {

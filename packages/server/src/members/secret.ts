@@ -18,7 +18,7 @@ const owner = { projectId: 0, browserId: 'instance' }
 
 /**
  * Reads the secret of this installation, which is made at the first start and is the same for every
- * process. Where an older master key wraps it, it is wrapped anew.
+ * process. Where an older master key wraps it, it is rewrapped.
  *
  * Throws `SealBroken` where its master key is not configured.
  */
@@ -36,9 +36,9 @@ export async function readInstanceSecrets(
   const kept = row as NonNullable<typeof row>
   const secret = unwrapDataKey(masterKeys, kept, owner)
   if (kept.masterKeyId !== masterKeys.current.id) {
-    const anew = wrapDataKey(masterKeys, secret, owner)
+    const rewrapped = wrapDataKey(masterKeys, secret, owner)
     await sql`
-      update auth.secrets set master_key_id = ${anew.masterKeyId}, wrapped = ${anew.wrapped}
+      update auth.secrets set master_key_id = ${rewrapped.masterKeyId}, wrapped = ${rewrapped.wrapped}
       where master_key_id = ${kept.masterKeyId}`
   }
   return {

@@ -1,17 +1,24 @@
 import {
   getMe,
+  type PasskeyAnswer,
   signIn as signInEndpoint,
   signInWithCode,
   signOut,
 } from '@lethe/contract/dashboard-members.ts'
+import { replayUrlFor } from '@lethe/contract/dashboard-replay.ts'
+import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
-import type { DashboardApp, DashboardContext } from '../dashboard/context.ts'
-import { publicUrlOf } from '../dashboard/origin.ts'
-import { headersOf, relayCookies } from './authenticate.ts'
+import { headersOf } from './authenticate.ts'
+import type { DashboardApp, DashboardContext } from './context.ts'
+import { relayCookies } from './cookies.ts'
+import { knownBrowserOf } from './known-browser.ts'
+import { publicUrlOf } from './origin.ts'
+import { isAnsweredByPasskey } from './passkeys.ts'
 import { permissionsOf } from './permissions.ts'
-import { noteSignedIn, signInByPassword } from './sign-in.ts'
+import { tryCode } from './proofs.ts'
+import { completeSignIn, noteFailure, signInByPassword, waitingSignInOf } from './sign-in.ts'
 import { findMember, hasOwner } from './store.ts'
-import { limitTries } from './tries.ts'
+import { limitCodes, limitSignIns } from './tries.ts'
 
 export function signInRoutes(app: DashboardApp, context: DashboardContext): void {
   const { db, signIn } = context
@@ -26,7 +33,7 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
         permissions: member ? permissionsOf(member) : [],
         isSetUpNeeded: !member && !(await hasOwner(db.short)),
         publicUrl: publicUrlOf(request, context.publicUrl),
-        replayUrl: context.replayUrl,
+        replayUrl: replayUrlFor(context.replayUrl, request.protocol, request.host),
         version: member ? context.version : '',
       }
     },
@@ -37,8 +44,8 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
     handler: async (request, reply) => {
       const { password } = request.body
       const email = request.body.email.toLowerCase()
-      await limitTries(db.sql, 'address', request.ip)
-      await limitTries(db.sql, 'member', email)
+      const browser = await knownBrowserOf(context, request, email)
+      await limitSignIns(db.sql, { address: request.ip, email, browser })
       return { next: await signInByPassword(context, request, reply, { email, password }) }
     },
   })
@@ -46,16 +53,21 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
   app.route({
     ...signInWithCode,
     handler: async (request, reply) => {
-      const code = request.body.code.replaceAll(/\s/g, '')
-      await limitTries(db.sql, 'address', request.ip)
-      const input = { body: { code }, headers: headersOf(request), asResponse: true } as const
-      const answer = /^\d{6}$/.test(code)
-        ? await (await signIn()).api.verifyTOTP(input)
-        : await (await signIn()).api.verifyBackupCode(input)
-      relayCookies(answer.headers, request, reply)
-      if (!answer.ok) throw wrongCode(answer)
-      const { user } = (await answer.json()) as { user: { id: string } }
-      await noteSignedIn(db.sql, user.id)
+      const waiting = await waitingSignInOf(context, request)
+      if (!waiting) throw wrongCode()
+      const { member, cookie } = waiting
+      const browser = await knownBrowserOf(context, request, member.email)
+      await limitCodes(db.sql, { memberId: member.id, browser })
+      // The cookie of a sign-in that is there already is no part of this one.
+      const given = { ...request.body, cookie, memberId: member.id }
+      const answer = await tryFactor(context, request, given)
+      if (answer) relayCookies(answer.headers, request, reply)
+      if (!answer?.ok) {
+        await noteFailure(db.sql, request, 'member.second_factor_failed', member)
+        throw wrongCode()
+      }
+      const { token } = (await answer.json()) as { token: string }
+      await completeSignIn(context, request, reply, { memberId: member.id, token })
       return {}
     },
   })
@@ -73,10 +85,30 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
   })
 }
 
-function wrongCode({ status }: Response): ApiError {
-  return status === 429
-    ? new ApiError('rate_limited', 'Too many wrong codes; wait a quarter of an hour.', {
-        headers: { 'retry-after': '900' },
-      })
-    : new ApiError('credentials_wrong', 'The code is wrong, or it took too long: sign in anew.')
+interface Given {
+  code?: string
+  passkey?: PasskeyAnswer
+  cookie: string
+  memberId: string
+}
+
+/** What better-auth answers to a code, or to a passkey that was used in its place. */
+async function tryFactor(
+  context: DashboardContext,
+  request: FastifyRequest,
+  { code, passkey, cookie, memberId }: Given,
+): Promise<Response | undefined> {
+  const headers = headersOf(request, cookie)
+  if (code !== undefined) return tryCode(context, headers, memberId, code)
+  if (!passkey || !(await isAnsweredByPasskey(context, request, memberId, passkey))) {
+    return undefined
+  }
+  return (await context.signIn()).api.completeSignIn({ headers, asResponse: true })
+}
+
+function wrongCode(): ApiError {
+  return new ApiError(
+    'credentials_wrong',
+    'The code is wrong or was used before, or the sign-in took too long: sign in again.',
+  )
 }

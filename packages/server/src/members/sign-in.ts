@@ -1,48 +1,98 @@
+import type { AuditAction } from '@lethe/contract/dashboard-system.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
-import { writeAudit } from '../dashboard/audit-store.ts'
+import { networkOf } from '../http/network.ts'
 import type { Db, Sql } from '../sql.ts'
-import { headersOf, relayCookies } from './authenticate.ts'
+import { takingTurns } from '../turns.ts'
+import { addressRangeOf } from './address-range.ts'
+import { writeAudit } from './audit-store.ts'
+import { headersOf } from './authenticate.ts'
+import { cookieOf, cookiePrefix, relayCookies } from './cookies.ts'
+import { knowBrowser } from './known-browser.ts'
 import type { SignIn } from './open-sign-in.ts'
-import { findMemberByEmail, noteSignIn } from './store.ts'
+import { noteProof } from './proof-store.ts'
+import { findMember, findMemberByEmail, findWaitingMember, noteSignIn } from './store.ts'
+
+interface Parts {
+  db: Db
+  signIn: SignIn
+  publicUrl: string
+}
+
+/** A password takes a processor for a tenth of a second, and who sends one need not be anybody. */
+const passwordInTurn = takingTurns(1)
 
 /**
- * Signs a member in, or answers that a code is needed too. Refuses with credentials_wrong, in the
+ * Signs a member in, or returns that a code is needed too. Refuses with credentials_wrong, in the
  * same words and after the same work whether or not there is such a member.
  */
 export async function signInByPassword(
-  { db, signIn }: { db: Db; signIn: SignIn },
+  parts: Parts,
   request: FastifyRequest,
   reply: FastifyReply,
   credentials: { email: string; password: string },
 ): Promise<'done' | 'code'> {
-  const answer = await (await signIn()).api.signInEmail({
-    body: credentials,
-    headers: headersOf(request),
-    asResponse: true,
-  })
+  const { api } = await parts.signIn()
+  const answer = await passwordInTurn(networkOf(request.ip), () =>
+    api.signInEmail({ body: credentials, headers: headersOf(request), asResponse: true }),
+  )
   if (!answer.ok) {
-    await noteFailure(db.sql, credentials.email)
-    throw new ApiError('credentials_wrong', 'The e-mail or the password is wrong.')
+    const member = await findMemberByEmail(parts.db.sql, credentials.email)
+    // An unknown email leaves no entry: anybody could fill the log with those.
+    if (member) await noteFailure(parts.db.sql, request, 'member.sign_in_failed', member)
+    throw new ApiError('credentials_wrong', 'The email or the password is wrong.')
   }
   relayCookies(answer.headers, request, reply)
-  const { user } = (await answer.json()) as { user?: { id: string } }
+  const { user, token } = (await answer.json()) as { user?: { id: string }; token: string }
   if (user === undefined) return 'code'
-  await noteSignedIn(db.sql, user.id)
+  await completeSignIn(parts, request, reply, { memberId: user.id, token })
   return 'done'
 }
 
-export async function noteSignedIn(sql: Sql, memberId: string): Promise<void> {
+/** What follows of a sign-in by all that the member has to give. */
+export async function completeSignIn(
+  parts: Parts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { memberId, token }: { memberId: string; token: string },
+): Promise<void> {
+  const { sql } = parts.db
+  await noteProof(sql, { token })
   await noteSignIn(sql, memberId)
+  const member = await findMember(sql, memberId)
+  if (member) await knowBrowser(parts, request, reply, member.email)
   const subject = { kind: 'member', id: memberId } as const
-  await writeAudit(sql, { action: 'member.signed_in', memberId, subject })
+  const addressRange = addressRangeOf(request.ip)
+  await writeAudit(sql, { action: 'member.signed_in', memberId, addressRange, subject })
 }
 
-/** Who is no member leaves no entry: anybody could fill the log with those. */
-async function noteFailure(sql: Sql, email: string): Promise<void> {
-  const member = await findMemberByEmail(sql, email)
-  if (!member) return
-  const subject = { kind: 'member', id: member.id } as const
-  const details = { email: member.email }
-  await writeAudit(sql, { action: 'member.sign_in_failed', memberId: null, subject, details })
+/** The name that better-auth gives to the cookie of a sign-in that waits for its code. */
+const waitingCookie = 'two_factor'
+
+/** Whose sign-in waits for a code in this browser, and the cookie that says so. */
+export async function waitingSignInOf({ db, publicUrl }: Parts, request: FastifyRequest) {
+  const value = cookieOf(request, publicUrl, waitingCookie)
+  if (value === undefined) return undefined
+  // The signature after it is checked by better-auth.
+  const [identifier = ''] = decodeURIComponent(value).split('.')
+  const member = await findWaitingMember(db.sql, identifier)
+  return member && { member, cookie: `${cookiePrefix(publicUrl)}.${waitingCookie}=${value}` }
+}
+
+type Failure = Extract<AuditAction, `member.${string}_failed`>
+
+/** Nobody is named as the one who did it: that is what was not proved. */
+export async function noteFailure(
+  sql: Sql,
+  request: FastifyRequest,
+  action: Failure,
+  { id, email }: { id: string; email: string },
+): Promise<void> {
+  await writeAudit(sql, {
+    action,
+    memberId: null,
+    addressRange: addressRangeOf(request.ip),
+    subject: { kind: 'member', id },
+    details: { email },
+  })
 }

@@ -82,6 +82,7 @@ export async function renameMember(
 
 /** The sign-ins, the password and the links of a member go with it. */
 export async function deleteMember(tx: Sql, id: string): Promise<void> {
+  await deleteLinksMadeBy(tx, id)
   await tx`delete from auth.members where id = ${id}`
 }
 
@@ -95,15 +96,44 @@ export async function noteSignIn(sql: Sql, id: string): Promise<void> {
   await sql`update auth.members set last_sign_in_at = app_now() where id = ${id}`
 }
 
-/** Sets a password anew: the second factor is taken off, and every sign-in ends. */
+/** The member whose sign-in waits for a code, by what its cookie names it. */
+export async function findWaitingMember(sql: Sql, identifier: string): Promise<Member | undefined> {
+  const [member] = await sql<Member>`
+    select ${memberColumns}
+    from auth.members
+    where id::text = (select value from auth.verifications where identifier = ${identifier})`
+  return member
+}
+
+/** Locks a member's row, so that their rights stay what they are until the transaction ends. */
+export async function lockMember(tx: Sql, id: string): Promise<Rights | undefined> {
+  const [rights] = await tx<Rights>`
+    select role, may_delete_persons as "mayDeletePersons"
+    from auth.members
+    where id = ${id}
+    for share`
+  return rights
+}
+
+/** Resets a password: the second factor is taken off, every sign-in ends, and so do links. */
 export async function replacePassword(tx: Sql, id: string, passwordHash: string): Promise<void> {
   await tx`
     update auth.credentials set password = ${passwordHash}, updated_at = app_now()
     where member_id = ${id} and provider_id = 'credential'`
   await tx`delete from auth.second_factors where member_id = ${id}`
+  await tx`delete from auth.passkeys where member_id = ${id}`
   await tx`
     update auth.members set has_second_factor = false, updated_at = app_now() where id = ${id}`
   await tx`delete from auth.sign_ins where member_id = ${id}`
+  await deleteLinksMadeBy(tx, id)
+}
+
+/** Links die with the rights of their maker; those of a removed member go with the row. */
+export async function deleteLinksMadeBy(tx: Sql, memberId: string): Promise<void> {
+  // Waits for those that are being made, so that they are deleted too.
+  await tx`select from auth.members where id = ${memberId} for update`
+  await tx`delete from auth.links where made_by = ${memberId}`
+  await tx`delete from session_links where made_by = ${memberId}`
 }
 
 /** Newest first. */
@@ -184,13 +214,13 @@ const invitationColumns = fragment`
 /** An earlier invitation of the same e-mail is replaced. */
 export async function insertInvitation(
   tx: Sql,
-  invitation: Rights & { email: string; tokenHash: Buffer; hours: number },
+  invitation: Rights & { email: string; tokenHash: Buffer; hours: number; madeBy: string },
 ): Promise<Invitation> {
-  const { email, role, mayDeletePersons, tokenHash, hours } = invitation
+  const { email, role, mayDeletePersons, tokenHash, hours, madeBy } = invitation
   await tx`delete from auth.links where kind = 'invitation' and email = ${email}`
   const [inserted] = await tx<Invitation>`
-    insert into auth.links (kind, token_hash, email, role, may_delete_persons, expires_at)
-    values ('invitation', ${tokenHash}, ${email}, ${role}, ${mayDeletePersons},
+    insert into auth.links (kind, token_hash, email, role, may_delete_persons, made_by, expires_at)
+    values ('invitation', ${tokenHash}, ${email}, ${role}, ${mayDeletePersons}, ${madeBy},
       app_now() + ${hours} * interval '1 hour')
     returning ${invitationColumns}`
   return inserted as Invitation
@@ -218,20 +248,20 @@ export async function deleteInvitation(sql: Sql, id: string): Promise<void> {
 /** An earlier reset link of the same member is replaced. */
 export async function insertResetLink(
   tx: Sql,
-  memberId: string,
+  { memberId, madeBy }: { memberId: string; madeBy: string | null },
   tokenHash: Buffer,
   hours: number,
 ): Promise<{ expiresAt: string }> {
   await tx`delete from auth.links where kind = 'reset' and member_id = ${memberId}`
   const [link] = await tx<{ expiresAt: string }>`
-    insert into auth.links (kind, token_hash, member_id, expires_at)
-    values ('reset', ${tokenHash}, ${memberId}, app_now() + ${hours} * interval '1 hour')
+    insert into auth.links (kind, token_hash, member_id, made_by, expires_at)
+    values ('reset', ${tokenHash}, ${memberId}, ${madeBy}, app_now() + ${hours} * interval '1 hour')
     returning expires_at as "expiresAt"`
   return link as { expiresAt: string }
 }
 
 /**
- * Counts a try in a bucket, which is emptied `seconds` after its first try. Answers how many there
+ * Counts a try in a bucket, which is emptied `seconds` after its first try. Returns how many there
  * were, this one included, and how long the bucket still counts.
  */
 export async function countTry(
@@ -255,4 +285,5 @@ export async function deleteEnded(sql: Sql): Promise<void> {
   await sql`delete from auth.sign_ins where expires_at <= app_now()`
   await sql`delete from auth.verifications where expires_at <= app_now()`
   await sql`delete from auth.links where expires_at <= app_now()`
+  await sql`delete from session_links where expires_at <= app_now()`
 }

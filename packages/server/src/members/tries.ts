@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { ApiError } from '../api-error.ts'
+import { networkOf } from '../http/network.ts'
 import type { Sql } from '../sql.ts'
 import { countTry } from './store.ts'
 
@@ -9,22 +10,73 @@ interface Limit {
 }
 
 /**
- * How often passwords, codes and links can be tried, right or wrong, in all processes together.
- * The limit of a member holds however many addresses somebody has; it is wide, so that who fills it
- * on purpose keeps the member out for minutes and not for days.
+ * How often passwords, codes and links can be tried, right or wrong, in all processes together. A
+ * browser that a member has signed in with before counts by itself, so nobody else's tries keep the
+ * member out of it. All others count by their network and the member together, by the member
+ * however many networks somebody has, and by the network.
  */
 const limits = {
-  address: { tries: 30, seconds: 60 },
+  browser: { tries: 20, seconds: 900 },
+  'network and member': { tries: 10, seconds: 900 },
   member: { tries: 60, seconds: 900 },
-  account: { tries: 30, seconds: 900 },
+  network: { tries: 120, seconds: 60 },
+  'code of a member': { tries: 10, seconds: 900 },
+  'sign-in': { tries: 20, seconds: 900 },
+  'challenge of a sign-in': { tries: 60, seconds: 900 },
+  'challenge of a member': { tries: 60, seconds: 900 },
+  link: { tries: 60, seconds: 60 },
 } satisfies Record<string, Limit>
 
-/** Counts a try and refuses it with rate_limited where it is one too many. */
-export async function limitTries(sql: Sql, kind: keyof typeof limits, name: string): Promise<void> {
+/** Counts a try to sign in with a password. */
+export async function limitSignIns(
+  sql: Sql,
+  { address, email, browser }: { address: string; email: string; browser: string | undefined },
+): Promise<void> {
+  if (browser !== undefined) return limitTries(sql, 'browser', browser)
+  const network = networkOf(address)
+  await limitTries(sql, 'network and member', `${network} ${email}`)
+  await limitTries(sql, 'member', email)
+  await limitTries(sql, 'network', network)
+}
+
+/** Counts a try of a second factor's code at a sign-in. */
+export async function limitCodes(
+  sql: Sql,
+  { memberId, browser }: { memberId: string; browser: string | undefined },
+): Promise<void> {
+  if (browser !== undefined) return limitTries(sql, 'browser', browser)
+  await limitTries(sql, 'code of a member', memberId)
+}
+
+/** Counts a try of somebody who is signed in: a stolen sign-in keeps nobody out of another one. */
+export function limitProofs(sql: Sql, signInId: string): Promise<void> {
+  return limitTries(sql, 'sign-in', signInId)
+}
+
+/** Counts a challenge for a passkey, each of which is a row until it ends. */
+export function limitChallenges(
+  sql: Sql,
+  { signInId, memberId }: { signInId: string | undefined; memberId: string },
+): Promise<void> {
+  if (signInId !== undefined) return limitTries(sql, 'challenge of a sign-in', signInId)
+  return limitTries(sql, 'challenge of a member', memberId)
+}
+
+export function limitLinks(sql: Sql, address: string): Promise<void> {
+  return limitTries(sql, 'link', networkOf(address))
+}
+
+/** Refuses with rate_limited where this try is one too many. */
+async function limitTries(sql: Sql, kind: keyof typeof limits, name: string): Promise<void> {
   const { tries, seconds } = limits[kind]
-  const counted = await countTry(sql, hash('sha256', `${kind} ${name}`, 'buffer'), seconds)
+  const counted = await countTry(sql, bucketOf(kind, name), seconds)
   if (counted.tries <= tries) return
-  throw new ApiError('rate_limited', 'Too many tries; wait a little and try again.', {
+  throw new ApiError('rate_limited', 'Too many attempts; wait a little and try again.', {
     headers: { 'retry-after': String(Math.max(1, counted.secondsLeft)) },
   })
+}
+
+/** What is counted is kept as a hash: neither addresses nor e-mails stand in the database. */
+export function bucketOf(kind: string, name: string): Buffer {
+  return hash('sha256', `${kind} ${name}`, 'buffer')
 }

@@ -1,77 +1,47 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import { isWhole, type PersonFound, type PersonListed } from './pieces.ts'
+import type { ListedPerson, Person } from './store.ts'
 
-/**
- * What is larger is sent as bytes, which lie outside of the heap for as long as a slow client reads.
- * Of a page with large persons so much is read ahead of the client.
- */
-const wholeBytes = 262_144
-
-export function sendPerson(reply: FastifyReply, person: PersonFound): FastifyReply {
-  const { properties } = person
-  const start = `{"person":${startOf(person)}`
-  const end = `${endOf(person)}}`
-  if (typeof properties === 'string') return sendJson(reply, start + properties + end)
-  return sendJson(reply, Buffer.concat([Buffer.from(start), ...properties, Buffer.from(end)]))
+export function sendPerson(reply: FastifyReply, person: Omit<Person, 'id'>): FastifyReply {
+  return sendJson(reply, `{"person":${jsonOf(person, person.properties)}}`)
 }
 
 /**
- * Sends a page of persons; large ones are asked for one by one while it is being read, so that a
- * page of 25 MB takes no more memory than one of them.
+ * Sends a page of persons. Those with large properties are read one by one as the client takes
+ * them; one that was erased since the page was listed is left out.
  */
 export function sendPage(
   reply: FastifyReply,
-  persons: PersonListed[],
+  persons: ListedPerson[],
   nextCursor: string | null,
-  findLarge: (id: string) => Promise<PersonFound | undefined>,
+  findLarge: (id: string) => Promise<Person | undefined>,
 ): FastifyReply {
-  if (!persons.every(isWhole)) {
-    const parts = pageParts(persons, nextCursor, findLarge)
-    return sendJson(reply, Readable.from(parts, { objectMode: false, highWaterMark: wholeBytes }))
-  }
-  const texts = persons.map((one) => startOf(one) + one.properties + endOf(one))
-  const page = pageStart + texts.join() + pageEnd(nextCursor)
-  return sendJson(reply, page.length > wholeBytes ? Buffer.from(page) : page)
-}
-
-async function* pageParts(
-  persons: PersonListed[],
-  nextCursor: string | null,
-  findLarge: (id: string) => Promise<PersonFound | undefined>,
-): AsyncGenerator<Buffer> {
-  let text = pageStart
-  let isFirst = true
-  for (const listed of persons) {
-    const person = isWhole(listed) ? listed : await findLarge(listed.id)
-    // Erased since the page was made: then nothing of it is shown.
-    if (!person) continue
-    text += isFirst ? startOf(person) : `,${startOf(person)}`
-    isFirst = false
-    if (typeof person.properties === 'string') text += person.properties + endOf(person)
-    else {
-      yield Buffer.from(text)
-      yield* person.properties
-      text = endOf(person)
+  const end = `],"nextCursor":${JSON.stringify(nextCursor)}}`
+  const texts = persons.map((one) => one.properties !== null && jsonOf(one, one.properties))
+  if (!texts.includes(false)) return sendJson(reply, `{"persons":[${texts.join()}${end}`)
+  async function* parts(): AsyncGenerator<string> {
+    let separator = '{"persons":['
+    for (const [place, { id }] of persons.entries()) {
+      const found = texts[place] || (await findLarge(id))
+      if (!found) continue
+      yield separator + (typeof found === 'string' ? found : jsonOf(found, found.properties))
+      separator = ','
     }
+    yield separator === ',' ? end : separator + end
   }
-  yield Buffer.from(text + pageEnd(nextCursor))
+  return sendJson(reply, Readable.from(parts(), { objectMode: false, highWaterMark: aheadBytes }))
 }
 
-const pageStart = '{"persons":['
+/** Of a page with large persons, what is read ahead of the client. */
+const aheadBytes = 262_144
 
-function pageEnd(nextCursor: string | null): string {
-  return `],"nextCursor":${JSON.stringify(nextCursor)}}`
+function jsonOf(
+  { externalId, createdAt, updatedAt }: Pick<Person, 'externalId' | 'createdAt' | 'updatedAt'>,
+  properties: string,
+): string {
+  return `{"externalId":${JSON.stringify(externalId)},"properties":${properties},"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
 }
 
-function startOf({ externalId }: Pick<PersonFound, 'externalId'>): string {
-  return `{"externalId":${JSON.stringify(externalId)},"properties":`
-}
-
-function endOf({ createdAt, updatedAt }: Pick<PersonFound, 'createdAt' | 'updatedAt'>): string {
-  return `,"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
-}
-
-function sendJson(reply: FastifyReply, json: string | Buffer | Readable): FastifyReply {
+function sendJson(reply: FastifyReply, json: string | Readable): FastifyReply {
   return reply.type('application/json; charset=utf-8').send(json)
 }

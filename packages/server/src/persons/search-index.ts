@@ -24,7 +24,7 @@ const defaults: Settings = {
 }
 
 /**
- * Gives persons of the tail their segment, in every project that is not small, and answers how many
+ * Gives persons of the tail their segment, in every project that is not small, and returns how many
  * it was: 0 when there was nothing to do. To be called again and again. Any number of processes may
  * do so at any time; no request waits for it longer than one part takes.
  */
@@ -32,10 +32,7 @@ export async function indexSearchTail(db: Db, options: SearchIndexOptions = {}):
   const settings = { ...defaults, ...options }
   const end = performance.now() + settings.seconds * 1_000
   let indexed = 0
-  let projects = [
-    ...(await grownProjects(db.sql, settings.smallProjectPersons)),
-    ...(await segmentedProjectsWithTail(db.sql)),
-  ]
+  let projects = await projectsWithTail(db.sql, settings.smallProjectPersons)
   // A part of each project in turn, so that none waits behind the import of another.
   while (projects.length > 0 && performance.now() < end) {
     const unfinished: number[] = []
@@ -51,41 +48,39 @@ export async function indexSearchTail(db: Db, options: SearchIndexOptions = {}):
   return indexed
 }
 
-async function segmentedProjectsWithTail(sql: Sql): Promise<number[]> {
-  const rows = await sql<{ id: number }>`
-    select id from projects
-    where exists (select from search_segments where project_id = projects.id)
-      and exists (
-        select from person_search
-        where project_id = projects.id and coalesce(segment, 0) = 0 and segment is null)
-    order by id`
-  return rows.map(({ id }) => id)
-}
-
 /**
- * The projects without segments that are no longer small, among those that some random pages of
- * person_search have rows of: the larger a project, the sooner it is found, however many there are.
+ * The projects with segments and a tail, and those without segments that are no longer small, among
+ * those that some random pages of person_search have rows of: the larger a project, the sooner it
+ * is found, however many there are.
  */
-async function grownProjects(sql: Sql, smallProjectPersons: number): Promise<number[]> {
-  const rows = await sql<{ id: number }>`
-    with candidates as (
-      select project_id as id
-      from person_search tablesample system (
-        least(100, 100.0 * ${sampledPages} / (
-          select greatest(1, pg_relation_size('person_search') / 8192))))
-      where coalesce(segment, 0) = 0 and not exists (
-        select from search_segments where project_id = person_search.project_id)
-      group by project_id
-      order by count(*) desc limit ${candidateProjects}
-    )
-    select id from candidates
-    where (
-      select count(*) from (
+async function projectsWithTail(sql: Sql, smallProjectPersons: number): Promise<number[]> {
+  const indexed = await sql<{ id: number }>`
+    select project_id as id
+    from search_segments
+    -- The first one of each project.
+    where first_id = 0 and exists (
+      select from person_search
+      where project_id = search_segments.project_id and coalesce(segment, 0) = 0 and segment is null)`
+  const [pages] = await sql<{ pages: string }>`select person_search_pages() as pages`
+  const share = Math.min(100, (100 * sampledPages) / Math.max(1, Number(pages?.pages)))
+  const candidates = await sql<{ id: number }>`
+    select project_id as id
+    from person_search tablesample system (${share})
+    where coalesce(segment, 0) = 0 and not exists (
+      select from search_segments where project_id = person_search.project_id)
+    group by project_id
+    order by count(*) desc limit ${candidateProjects}`
+  const grown: number[] = []
+  for (const { id } of candidates) {
+    const [row] = await sql<{ isGrown: boolean }>`
+      select count(*) = ${smallProjectPersons}::bigint as "isGrown"
+      from (
         select from person_search
-        where project_id = candidates.id and coalesce(segment, 0) = 0
-        limit ${smallProjectPersons}::bigint) as scanned
-    ) = ${smallProjectPersons}::bigint`
-  return rows.map(({ id }) => id)
+        where project_id = ${id} and coalesce(segment, 0) = 0
+        limit ${smallProjectPersons}::bigint) as scanned`
+    if (row?.isGrown) grown.push(id)
+  }
+  return [...grown, ...indexed.map(({ id }) => id)]
 }
 
 const sampledPages = 64
@@ -100,7 +95,7 @@ async function indexPart(sql: Sql, project: number, settings: Settings): Promise
   return row?.given ?? 0
 }
 
-/** Estimates anew how frequent each gram is, when the project has grown by a quarter since. */
+/** Estimates again how frequent each gram is, when the project has grown by a quarter since. */
 async function estimateShares(sql: Sql, project: number): Promise<void> {
   await sql`select search_estimate_shares(${project}, ${sampledPersons})`
 }

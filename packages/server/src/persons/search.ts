@@ -1,6 +1,6 @@
 import type { Sql } from '../sql.ts'
 import { fold } from './fold.ts'
-import { type PersonListed, withoutLarge } from './pieces.ts'
+import { type ListedPerson, listedColumns } from './store.ts'
 
 /**
  * The persons that have `term` in their externalId, name or email, letter case aside (`fold`):
@@ -16,17 +16,9 @@ export function searchPersons(
   beforeId: string | null,
   limit: number,
   { newestRows, mostRows } = { newestRows: 2_000, mostRows: 2_000 },
-): Promise<PersonListed[]> {
-  // The lateral join with its limit can only be done person by person, through the primary key.
-  return sql<PersonListed>`
-    select ${withoutLarge.begin}
-      select person.*
-      from search_persons(
-        ${projectId}, ${fold(term)}, ${beforeId}, ${limit}, ${newestRows}, ${mostRows}) as found(id)
-      cross join lateral (
-        select id, external_id, properties::text, created_at, updated_at from persons
-        where project_id = ${projectId} and id = found.id
-        limit 1
-      ) as person
-      order by person.id desc${withoutLarge.end}`
+): Promise<ListedPerson[]> {
+  return sql<ListedPerson>`
+    select ${listedColumns}
+    from search_page(
+      ${projectId}, ${fold(term)}, ${beforeId}, ${limit}, ${newestRows}, ${mostRows}) as persons`
 }

@@ -1,15 +1,32 @@
 import type { Properties } from '@lethe/contract/person.ts'
-import { jsonOf } from '../json-body.ts'
-import { raw, type Sql } from '../sql.ts'
+import { ApiError, invalid } from '../api-error.ts'
+import { fragment, raw, type Sql } from '../sql.ts'
 import { fold } from './fold.ts'
-import {
-  inPieces,
-  joinPieces,
-  type PersonFound,
-  type PersonListed,
-  type Piece,
-  withoutLarge,
-} from './pieces.ts'
+
+export interface Person {
+  /** The internal, immutable key, in the order of creation; a decimal number as text. */
+  id: string
+  externalId: string
+  /** JSON, spliced into answers and never parsed. */
+  properties: string
+  createdAt: string
+  updatedAt: string
+}
+
+/**
+ * A person of a list. Properties of more than 16 KiB are null, and read when they are sent: a page
+ * of 25 MB takes no more memory than one person.
+ */
+export type ListedPerson = Omit<Person, 'properties'> & { properties: string | null }
+
+const personColumns = raw(`
+  id, external_id as "externalId", properties::text as properties,
+  created_at as "createdAt", updated_at as "updatedAt"`)
+
+/** Of a subselect that has the properties as text. */
+export const listedColumns = raw(`
+  id, external_id as "externalId", created_at as "createdAt", updated_at as "updatedAt",
+  case when octet_length(properties) <= 16384 then properties end as properties`)
 
 export type WriteOutcome =
   | 'created'
@@ -19,6 +36,7 @@ export type WriteOutcome =
   | 'missing'
   | 'too_many_keys'
   | 'too_large'
+  | 'locked'
 
 export interface PersonWrite {
   projectId: number
@@ -29,40 +47,24 @@ export interface PersonWrite {
 }
 
 /** The person is there with the outcomes created, updated and unchanged. */
-export interface PersonWritten extends PersonFound {
-  outcome: WriteOutcome
-}
+export type PersonWritten = { outcome: WriteOutcome } & Omit<Person, 'id'>
 
 /**
- * Merges properties into persons, one after the other; one statement that decides every race
- * (person_write in the migrations). The answers are in the order of the writes.
+ * Merges properties into persons of one project, one after the other, in one statement that decides
+ * every race (persons_write in the migrations). Results are in the order of the writes. With
+ * `skipLocked`, nothing is written to a person that another transaction has locked: its outcome is
+ * `locked`.
  */
-export async function writePersons(sql: Sql, writes: PersonWrite[]): Promise<PersonWritten[]> {
-  // What changes nothing is answered as of the beginning of the statement, which is much less work.
-  const rows = await sql<{ outcome: WriteOutcome } & Piece>`
-    select outcome, ${inPieces.begin}
-      select coalesce(written.outcome, 'unchanged') as outcome,
-        coalesce(unchanged.external_id, written.external_id) as external_id,
-        coalesce(unchanged.properties::text, written.properties, '') as properties,
-        coalesce(unchanged.created_at, written.created_at) as created_at,
-        coalesce(unchanged.updated_at, written.updated_at) as updated_at
-      from rows from (jsonb_to_recordset(${`[${writes.map(writeJson).join()}]`}) as (
-          project integer, id text, "set" jsonb, removed text[],
-          folded text, name text, email text, creates boolean
-        )) with ordinality as one(project, id, "set", removed, folded, name, email, creates, place)
-      left join lateral (
-        select id, external_id, properties, created_at, updated_at from persons
-        where project_id = project and external_id = one.id and deletion_job_id is null
-          and (properties || "set") - removed = properties
-        limit 1
-      ) as unchanged on true
-      left join lateral (
-        select * from person_write(project, one.id, "set", removed, folded, name, email, creates)
-        where unchanged.id is null
-        offset 0 -- So that it is not called at all for the others.
-      ) as written on true
-      order by place${inPieces.end}`
-  return joinPieces(rows)
+export function writePersons(
+  sql: Sql,
+  projectId: number,
+  writes: PersonWrite[],
+  { skipLocked }: { skipLocked: boolean },
+): Promise<PersonWritten[]> {
+  return sql<PersonWritten>`
+    select outcome, external_id as "externalId", properties, created_at as "createdAt",
+      updated_at as "updatedAt"
+    from persons_write(${projectId}, ${`[${writes.map(writeJson).join()}]`}, ${skipLocked})`
 }
 
 export async function writePerson(
@@ -72,14 +74,33 @@ export async function writePerson(
   properties: Properties,
   createMissing: boolean,
 ): Promise<PersonWritten> {
-  const [written] = await writePersons(sql, [{ projectId, externalId, properties, createMissing }])
+  const write = { projectId, externalId, properties, createMissing }
+  const [written] = await writePersons(sql, projectId, [write], { skipLocked: false })
   return written as PersonWritten
 }
 
+/** Refuses what was not written, in the same words wherever it was asked for. */
+export function refuseUnlessWritten(outcome: WriteOutcome): void {
+  switch (outcome) {
+    case 'deleting':
+      throw new ApiError('person_being_deleted', 'A deletion of this person is in progress.')
+    case 'missing':
+      throw personNotFound()
+    case 'too_many_keys':
+      throw invalid('/body/properties', 'would have more than 1000 keys after the merge')
+    case 'too_large':
+      throw invalid('/body/properties', 'would be larger than 256 KiB after the merge')
+  }
+}
+
+export function personNotFound(): ApiError {
+  return new ApiError('person_not_found', 'No person with this externalId.')
+}
+
 /** A write as one object, put together from its texts: every write pays for this. */
-function writeJson({ projectId, externalId, properties, createMissing }: PersonWrite): string {
+function writeJson({ externalId, properties, createMissing }: PersonWrite): string {
   const { set, removed } = splitProperties(properties)
-  const person = `"project":${projectId},"id":${JSON.stringify(externalId)}`
+  const person = `"id":${JSON.stringify(externalId)}`
   const merged = `"set":${set},"removed":${JSON.stringify(removed)}`
   const searched = `"folded":${JSON.stringify(fold(externalId))}${foldedField(properties, 'name')}${foldedField(properties, 'email')}`
   return `{${person},${merged},${searched},"creates":${createMissing}}`
@@ -91,7 +112,7 @@ function splitProperties(properties: Properties): { set: string; removed: string
   const removed: string[] = []
   for (const [key, value] of Object.entries(properties)) {
     if (value === null) removed.push(key)
-    else set.push(`${JSON.stringify(key)}:${jsonOf(value)}`)
+    else set.push(`${JSON.stringify(key)}:${JSON.stringify(value)}`)
   }
   return { set: `{${set.join()}}`, removed }
 }
@@ -103,32 +124,83 @@ function foldedField(properties: Properties, name: 'name' | 'email'): string {
   return `,"${name}":${JSON.stringify(typeof value === 'string' ? fold(value) : '')}`
 }
 
-/** A person, by one quick statement: where it is large, its properties are still to be asked for. */
 export async function findPerson(
   sql: Sql,
   projectId: number,
   externalId: string,
-): Promise<PersonListed | undefined> {
-  const [person] = await sql<PersonListed>`
-    select ${withoutLarge.begin}
-      select id, external_id, properties::text, created_at, updated_at from persons
-      where project_id = ${projectId} and external_id = ${externalId}
-      limit 1${withoutLarge.end}`
+): Promise<Person | undefined> {
+  const [person] = await sql<Person>`
+    select ${personColumns} from persons
+    where project_id = ${projectId} and external_id = ${externalId}`
   return person
 }
 
-/** A person with all its properties, as it is now: there may be none any more. */
-export async function findWholePerson(
+export async function findPersonById(
   sql: Sql,
   projectId: number,
   id: string,
-): Promise<PersonFound | undefined> {
-  const rows = await sql<Piece>`
-    select ${inPieces.begin}
-      select external_id, properties::text, created_at, updated_at from persons
-      where project_id = ${projectId} and id = ${id}
-      limit 1${inPieces.end}`
-  return joinPieces(rows)[0]
+): Promise<Person | undefined> {
+  const [person] = await sql<Person>`
+    select ${personColumns} from persons where project_id = ${projectId} and id = ${id}`
+  return person
+}
+
+export interface LockedPerson {
+  id: string
+  deletionJobId: string | null
+}
+
+/** Locks a person, so that no other DELETE, POST, PATCH or identify decides about it meanwhile. */
+export async function lockPerson(
+  tx: Sql,
+  projectId: number,
+  by: { externalId: string } | { personId: string },
+): Promise<LockedPerson | undefined> {
+  const condition =
+    'externalId' in by
+      ? fragment`external_id = ${by.externalId}`
+      : fragment`id = ${by.personId}::bigint`
+  const [person] = await tx<LockedPerson>`
+    select id, deletion_job_id as "deletionJobId"
+    from persons
+    where project_id = ${projectId} and ${condition}
+    for update -- fault: delete-locks-person
+    `
+  return person
+}
+
+const lockAttempts = 5
+
+/** Creates the person where there is none, and locks it against its deletion; undefined while that runs. */
+export async function createAndLockPerson(
+  tx: Sql,
+  projectId: number,
+  externalId: string,
+): Promise<{ id: string; isNew: boolean } | undefined> {
+  for (let attempt = 1; attempt <= lockAttempts; attempt++) {
+    const { outcome } = await writePerson(tx, projectId, externalId, {}, true)
+    if (outcome === 'deleting') return undefined
+    const [person] = await tx<{ id: string; isBeingDeleted: boolean }>`
+      select id,
+        deletion_job_id is not null as "isBeingDeleted" -- fault: link-flag
+      from persons
+      where project_id = ${projectId} and external_id = ${externalId}
+      for share -- fault: link-locks-person
+      `
+    // Between the two statements the person may have gone, for good: then a new one is made.
+    const isNew = outcome === 'created'
+    if (person) return person.isBeingDeleted ? undefined : { id: person.id, isNew }
+  }
+  throw new Error('A person was gone each time it was to be locked.')
+}
+
+/** The last trace of persons; their links are cut by then. */
+export async function deletePersons(
+  tx: Sql,
+  projectId: number,
+  personIds: readonly string[],
+): Promise<void> {
+  await tx`delete from persons where project_id = ${projectId} and id = any(${personIds}::bigint[])`
 }
 
 /** Newest created first, those older than the person `beforeId`, or from the newest on. */
@@ -137,12 +209,14 @@ export function listPersons(
   projectId: number,
   beforeId: string | null,
   limit: number,
-): Promise<PersonListed[]> {
-  return sql<PersonListed>`
-    select ${withoutLarge.begin}
+): Promise<ListedPerson[]> {
+  return sql<ListedPerson>`
+    select ${listedColumns}
+    from (
       select id, external_id, properties::text, created_at, updated_at from persons
       where project_id = ${projectId} and id < coalesce(${beforeId}::bigint, 9223372036854775807)
       order by id desc
-      -- In the text, as the planner would plan anew each time for a limit it is only told later.
-      limit ${raw(String(limit))}${withoutLarge.end}`
+      -- In the text: for a limit it is only told later the planner plans each time.
+      limit ${raw(String(limit))}
+    ) as persons`
 }

@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import { networkOf } from '../http/network.ts'
 import type { Sql } from '../sql.ts'
 import { hashOfKeyText, type KeyKind, kindOfKeyText } from './key-text.ts'
-import type { RateLimit } from './rate-limit.ts'
+import { limitPer, type RateLimit } from './rate-limit.ts'
 import { findWorkingKey, touchKey } from './store.ts'
 
 /** How long a key that worked is taken to work: a revoked one stops within 5 seconds everywhere. */
@@ -18,15 +19,31 @@ interface TrustedKey {
   until: number
 }
 
-/** Answers at once for a key that worked a moment ago, as most requests have one. */
-export type FindKey = (text: string) => TrustedKey | Promise<TrustedKey | undefined> | undefined
+/** How long a key that worked is looked up without asking who sends it. */
+const familiarMilliseconds = 3_600_000
+
+/**
+ * Returns at once for a key that worked a moment ago, as most requests have one. Throws rate_limited
+ * for keys that never worked, texts that are none and requests without one, where too many came from
+ * this address.
+ */
+export type FindKey = (
+  text: string | undefined,
+  address: string,
+) => TrustedKey | Promise<TrustedKey | undefined> | undefined
 
 /**
  * Looks keys up and remembers those that work for a few seconds, by their texts, as to hash one for
  * every request would cost more than all else here; what does not work is never remembered.
  */
-export function keyFinder(sql: Sql): FindKey {
+export function keyFinder(sql: Sql, unknownKeysPerSecond = 0): FindKey {
   const trusted = new Map<string, TrustedKey>()
+  // A stranger's guesses stop no key that is in use, not even behind the same address.
+  const familiar = new Map<string, number>()
+  const limitGuesses = limitPer(unknownKeysPerSecond, 'with unknown keys from this address')
+  // Counted by itself, as it costs no look at the database: it holds up no key that is used for the
+  // first time.
+  const limitKeyless = limitPer(unknownKeysPerSecond, 'without a key from this address')
   let forgottenAt = 0
   async function lookUp(text: string): Promise<TrustedKey | undefined> {
     const now = performance.now()
@@ -36,38 +53,54 @@ export function keyFinder(sql: Sql): FindKey {
     if (found.isUseStale) touchKey(sql, found.projectId, found.id).catch(() => {})
     const key = { ...found, until: now + trustedMilliseconds }
     trusted.set(text, key)
+    if (familiar.size >= trustedMaximum) familiar.clear()
+    familiar.set(text, now + familiarMilliseconds)
     return key
   }
-  return (text) => {
+  return (text, address) => {
     const now = performance.now()
     if (now >= forgottenAt || trusted.size >= trustedMaximum) {
       trusted.clear()
       forgottenAt = now + trustedMilliseconds
     }
-    const known = trusted.get(text)
+    const known = text === undefined ? undefined : trusted.get(text)
     if (known && known.until > now) return known
-    return kindOfKeyText(text) === undefined ? undefined : lookUp(text)
+    if (text === undefined || kindOfKeyText(text) === undefined) {
+      limitKeyless(networkOf(address))
+      return undefined
+    }
+    if ((familiar.get(text) ?? 0) < now) limitGuesses(networkOf(address))
+    return lookUp(text)
   }
 }
 
 /** Says whose request it is, before anything else of it is looked at: `projectId` and `keyId`. */
-export function secretKeyAuthentication(findKey: FindKey, rateLimit: RateLimit | undefined) {
+export function secretKeyAuthentication(
+  findKey: FindKey,
+  rateLimit: RateLimit | undefined,
+  noteRefused: (projectId: number) => void = () => {},
+) {
   function admit(request: FastifyRequest, key: TrustedKey | undefined): Record<string, string> {
     if (!key) {
-      throw new ApiError('unauthorized', 'Send a working secret key: Authorization: Bearer sk_….', {
+      throw new ApiError('unauthorized', 'Send a valid secret key: Authorization: Bearer sk_….', {
         headers: { 'www-authenticate': 'Bearer' },
       })
     }
     if (key.kind !== 'secret') {
-      throw new ApiError('forbidden', 'This is a public key; the server API takes a secret key.')
+      throw new ApiError('forbidden', 'This is a public key; the server API needs a secret key.')
     }
     request.projectId = key.projectId
     request.keyId = key.id
-    return rateLimit?.(key.id) ?? {}
+    try {
+      return rateLimit?.(key.id) ?? {}
+    } catch (refusal) {
+      noteRefused(key.projectId)
+      throw refusal
+    }
   }
   return (request: FastifyRequest): Record<string, string> | Promise<Record<string, string>> => {
     const text = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-    const key = text === undefined ? undefined : findKey(text)
+    const key = findKey(text, request.ip)
     return key instanceof Promise ? key.then((found) => admit(request, found)) : admit(request, key)
   }
 }

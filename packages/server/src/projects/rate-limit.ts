@@ -1,12 +1,13 @@
 import { ApiError } from '../api-error.ts'
 
-/** Takes one request out of a bucket: answers the RateLimit headers, or throws rate_limited. */
+/** Takes one request out of a bucket: returns the RateLimit headers, or throws rate_limited. */
 export type RateLimit = (bucket: string) => Record<string, string>
 
 const bucketsMaximum = 100_000
+const burstSeconds = 10
 
 /**
- * A token bucket for each name: `perSecond` requests for ever, `burst` of them at once. It counts
+ * A token bucket for each name: `perSecond` requests on average, `burst` of them at once. It counts
  * in this process; with several behind a balancer, each gives out its own share.
  */
 export function tokenBuckets(
@@ -19,7 +20,7 @@ export function tokenBuckets(
     const time = now()
     const bucket = buckets.get(name) ?? { tokens: burst, at: time }
     const tokens = Math.min(burst, bucket.tokens + (time - bucket.at) * perSecond)
-    // Whoever fills the memory with names gets full buckets, not a crash.
+    // A client that fills the memory with names gets full buckets, not a crash.
     if (buckets.size >= bucketsMaximum) buckets.clear()
     const isRefused = tokens < 1
     buckets.set(name, { tokens: isRefused ? tokens : tokens - 1, at: time })
@@ -34,5 +35,20 @@ export function tokenBuckets(
     throw new ApiError('rate_limited', 'Too many requests with this key; try again later.', {
       headers: { ...headers, 'retry-after': String(waitSeconds) },
     })
+  }
+}
+
+/** A bucket of ten seconds for each name; says whose requests are too many. 0 is no limit. */
+export function limitPer(perSecond: number, whose: string): (name: string) => void {
+  if (perSecond === 0) return () => {}
+  const take = tokenBuckets(perSecond, Math.max(1, perSecond * burstSeconds))
+  return (name) => {
+    try {
+      take(name)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      const { headers } = error
+      throw new ApiError('rate_limited', `Too many requests ${whose}.`, { headers, cause: error })
+    }
   }
 }

@@ -1,13 +1,25 @@
-import { randomBytes } from 'node:crypto'
-import type { DashboardKey, DashboardProject } from '@lethe/contract/dashboard-projects.ts'
+import type {
+  DashboardKey,
+  DashboardProject,
+  IdentityProofs,
+} from '@lethe/contract/dashboard-projects.ts'
 import { fragment, type Sql } from '../sql.ts'
+import { assertKeyIsThere, lockProject } from './identity-keys.ts'
+import { setSuppression } from './suppressions.ts'
+
+const hasSecret = fragment`(identify_secret is not null or exists (
+    select from project_secrets s where s.project_id = projects.id and s.purpose = 'identity'))`
 
 const projectColumns = fragment`
   id::text as id, name, created_at as "createdAt", retention_days as "retentionDays", masking,
-  sample_rate::float8 as "sampleRate", identify_secret is not null as "hasIdentifySecret"`
+  sample_rate::float8 as "sampleRate", suppresses_erased as "suppressesErased",
+  allows_withdrawal as "allowsWithdrawal", records_assets as "recordsAssets",
+  ${hasSecret} as "hasIdentifySecret", identity_proofs as "identityProofs",
+  (${hasSecret} or identity_proofs <> 'any'
+    or exists (select from identity_keys k where k.project_id = projects.id)) as "needsProof"`
 
 export function listProjectSettings(sql: Sql): Promise<DashboardProject[]> {
-  return sql<DashboardProject>`select ${projectColumns} from projects order by projects.id`
+  return sql<DashboardProject>`select ${projectColumns} from projects order by is_demo, projects.id`
 }
 
 export async function readProjectSettings(sql: Sql, id: number): Promise<DashboardProject> {
@@ -21,35 +33,37 @@ export interface ProjectChanges {
   retentionDays?: number
   masking?: string
   sampleRate?: number
+  recordsAssets?: boolean
+  suppressesErased?: boolean
+  identityProofs?: IdentityProofs
+  allowsWithdrawal?: boolean
 }
 
 /** What is not given stays as it is. */
 export async function updateProjectSettings(
   sql: Sql,
   id: number,
-  { name, retentionDays, masking, sampleRate }: ProjectChanges,
+  changes: ProjectChanges,
 ): Promise<DashboardProject> {
+  const { name, retentionDays, masking, sampleRate } = changes
+  const { suppressesErased, identityProofs, allowsWithdrawal, recordsAssets } = changes
+  if (identityProofs === 'eddsa') {
+    await lockProject(sql, id)
+    await assertKeyIsThere(sql, id, '/body/identityProofs')
+  }
+  if (suppressesErased !== undefined) await setSuppression(sql, id, suppressesErased)
   const [project] = await sql<DashboardProject>`
     update projects
     set name = coalesce(${name ?? null}, name),
         retention_days = coalesce(${retentionDays ?? null}, retention_days),
         masking = coalesce(${masking ?? null}, masking),
+        records_assets = coalesce(${recordsAssets ?? null}, records_assets),
+        allows_withdrawal = coalesce(${allowsWithdrawal ?? null}, allows_withdrawal),
+        identity_proofs = coalesce(${identityProofs ?? null}, identity_proofs),
         sample_rate = coalesce(${sampleRate ?? null}::real, sample_rate)
     where id = ${id}
     returning ${projectColumns}`
   return project as DashboardProject
-}
-
-/** Makes the secret that hashes of userIds are checked by, in place of the one before. */
-export async function makeIdentifySecret(sql: Sql, id: number): Promise<string> {
-  const secret = randomBytes(32).toString('hex')
-  await sql`update projects set identify_secret = ${secret} where id = ${id}`
-  return secret
-}
-
-/** From then on identify is taken without a hash. */
-export async function removeIdentifySecret(sql: Sql, id: number): Promise<void> {
-  await sql`update projects set identify_secret = null where id = ${id}`
 }
 
 const keyColumns = fragment`
@@ -72,6 +86,11 @@ export function listKeySettings(sql: Sql, projectId: number): Promise<DashboardK
       created_at desc, id desc`
 }
 
+/** Lets nobody else change a key until the transaction ends. */
+export async function lockKey(tx: Sql, projectId: number, id: string): Promise<void> {
+  await tx`select from keys where project_id = ${projectId} and id = ${id} for no key update`
+}
+
 export async function findKeySettings(
   sql: Sql,
   projectId: number,
@@ -82,14 +101,20 @@ export async function findKeySettings(
   return key
 }
 
+/** What is not given stays as it is, also for somebody else who changes it at the same time. */
 export async function updateKeySettings(
   sql: Sql,
   projectId: number,
   id: string,
-  { name, allowedOrigins }: { name: string; allowedOrigins: string[] | null },
+  { name, allowedOrigins }: { name?: string; allowedOrigins?: string[] | null },
 ): Promise<DashboardKey> {
   const [key] = await sql<DashboardKey>`
-    update keys set name = ${name}, allowed_origins = ${allowedOrigins}::text[]
+    update keys
+    set name = coalesce(${name ?? null}, name),
+        allowed_origins = case
+          when ${allowedOrigins !== undefined} then ${allowedOrigins ?? null}::text[]
+          else allowed_origins
+        end
     where project_id = ${projectId} and id = ${id}
     returning ${keyColumns}`
   return key as DashboardKey

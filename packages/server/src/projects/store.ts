@@ -27,9 +27,6 @@ export async function createProject(sql: Sql, name: string): Promise<Project> {
   return project as Project
 }
 
-/** What the key of the demo page is called: it is no key for the pages of an application. */
-export const demoKeyName = 'demo page'
-
 /** A project and its first two keys, whose texts are seen this once. */
 export async function createProjectWithKeys(
   tx: Sql,
@@ -41,8 +38,10 @@ export async function createProjectWithKeys(
   return { project, secretKey: secret.text, publicKey: publicKey.text }
 }
 
+/** The customer's own; the demo's is none of them. */
 export function listProjects(sql: Sql): Promise<Project[]> {
-  return sql<Project>`select id, name, created_at as "createdAt" from projects order by id`
+  return sql<Project>`
+    select id, name, created_at as "createdAt" from projects where not is_demo order by id`
 }
 
 export async function findProject(sql: Sql, id: number): Promise<Project | undefined> {
@@ -81,7 +80,7 @@ export function listKeys(sql: Sql, projectId: number): Promise<Key[]> {
 
 /**
  * Ends a key now, or after an overlap in which the old and the new one both work. An end that was
- * set before can be brought forward, not put off. Answers whether there was such a key.
+ * set before can be brought forward, not put off. Returns whether there was such a key.
  */
 export async function revokeKey(sql: Sql, id: string, overlapSeconds: number): Promise<boolean> {
   const rows =

@@ -13,7 +13,7 @@ export interface BrowserKeys {
   masterKeys: MasterKeys
 }
 
-/** Keys destroyed, checked or wrapped anew by one statement. */
+/** Keys destroyed, checked or rewrapped by one statement. */
 const keysAPart = 1_000
 
 /** Longer than any start of a session takes to insert the browser of a key it has made. */
@@ -57,17 +57,29 @@ export async function destroyBrowserKeys(
   sql: Sql,
   projectId: number,
   browserIds: readonly string[],
-): Promise<number> {
-  let destroyed = 0
+): Promise<string[]> {
+  const destroyed: string[] = []
   for (let start = 0; start < browserIds.length; start += keysAPart) {
-    const rows = await sql`
+    const rows = await sql<{ id: string }>`
       delete from browser_keys
       where project_id = ${projectId}
         and browser_id = any(${browserIds.slice(start, start + keysAPart)}::uuid[])
-      returning browser_id`
-    destroyed += rows.length
+      returning browser_id as id`
+    for (const { id } of rows) destroyed.push(id)
   }
   return destroyed
+}
+
+/** Of these browsers, those that have a key. */
+export async function findKeyedBrowsers(
+  sql: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    select browser_id as id from browser_keys
+    where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])`
+  return rows.map(({ id }) => id)
 }
 
 export async function countBrowserKeys(
@@ -104,7 +116,7 @@ export async function collectUnusedKeys(sql: Sql, keySql: Sql): Promise<number> 
         update browser_keys set unchecked_since = null
         where project_id = ${projectId} and browser_id = any(${[...used]}::uuid[])`
       const unused = ids.filter((id) => !used.has(id))
-      collected += await destroyBrowserKeys(keySql, projectId, unused)
+      collected += (await destroyBrowserKeys(keySql, projectId, unused)).length
     }
     if (keys.length < keysAPart) return collected
   }
@@ -112,7 +124,7 @@ export async function collectUnusedKeys(sql: Sql, keySql: Sql): Promise<number> 
 
 /**
  * Wraps the data keys that stand under an older master key with the first one. When it answered,
- * the older ones can be taken out of the setting. Answers how many it wrapped anew.
+ * the older ones can be taken out of the setting. Returns how many it rewrapped.
  */
 export async function rewrapBrowserKeys({ sql, masterKeys }: BrowserKeys): Promise<number> {
   const olderIds = [...masterKeys.byId.keys()].filter((id) => id !== masterKeys.current.id)

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { promisify } from 'node:util'
-import { createGunzip, gunzipSync, gzip } from 'node:zlib'
+import { createGunzip, gzip } from 'node:zlib'
 import { ApiError } from '../api-error.ts'
 
 /** As sent, compressed or not. */
@@ -9,33 +9,82 @@ export const chunkBytesMaximum = 1_048_576
 /** Counted while it streams by; nobody ever holds so much expanded. */
 export const expandedBytesMaximum = 8 * 1_048_576
 
-/**
- * A chunk of this size, as most are, is expanded at one go: a stream and its turns take up to three
- * times the processor time of what they do. Others wait for it a quarter of a millisecond.
- */
-const atOnceBytesMaximum = 16_384
-const atOnceExpandedMaximum = 262_144
-
 /** What recorded pages compress to is far from this; a bomb is a thousand to one. */
 const ratioMaximum = 200
 
 /** Below this a high ratio costs nothing and may be honest. */
 const ratioFreeBytes = 262_144
 
-/** Checked at one go: about a millisecond, whatever is in it. */
+/** Checked at one go: a tenth of a millisecond, whatever is in it. */
 const partBytes = 65_536
+
+/** Expanded at one go: fewer and larger pieces cost less to hand on. */
+const pieceBytes = 131_072
+
+/** A gzip has a header of ten bytes, two of content at least, and a checksum and a size of four. */
+const gzipBytesMinimum = 20
 
 const gzipAsync = promisify(gzip)
 
+/** Does what takes more than a moment when it may. */
+type WhenItMay = <T>(work: () => Promise<T>) => Promise<T>
+
 /**
- * Checks a chunk as it was sent, and answers it compressed: as it came, where it came so. Its form
- * is checked, not its JSON: one object a line, in UTF-8. Throws a refusal.
+ * Checks a chunk as it was sent, and returns it compressed: as it came, where it came so. What came
+ * compressed is not expanded here, which would be half of what a chunk costs: it is refused for the
+ * size that it says it has, and `expandChunk` finds out the rest. Throws a refusal.
  */
-export async function readChunkBody(body: Buffer): Promise<Buffer> {
+export async function readChunkBody(
+  body: Buffer,
+  whenItMay: WhenItMay = (work) => work(),
+): Promise<Buffer> {
   if (body.length > chunkBytesMaximum) throw tooLarge('is larger than 1 MiB')
-  const isGzip = body[0] === 0x1f && body[1] === 0x8b
-  await (isGzip ? checkGzip(body) : checkPlain(body))
-  return isGzip ? body : gzipAsync(body)
+  if (body[0] === 0x1f && body[1] === 0x8b) {
+    checkGzip(body)
+    return body
+  }
+  const pack = async () => {
+    await checkPlain(body)
+    return gzipAsync(body)
+  }
+  return body.length > partBytes ? whenItMay(pack) : pack()
+}
+
+/** By its first bytes and its last four, which hold its expanded size (RFC 1952). */
+function checkGzip(body: Buffer): void {
+  if (body.length < gzipBytesMinimum || body[2] !== 8) {
+    throw new ApiError('invalid_request', 'The chunk is not valid gzip.')
+  }
+  assertExpansion(body, body.readUInt32LE(body.length - 4))
+}
+
+/** A stored chunk that holds no events in their form, or more of them than a chunk may. */
+export class ChunkDamaged extends Error {
+  override readonly name = 'ChunkDamaged'
+}
+
+/**
+ * The events of a stored chunk, piece by piece. Their form is checked, not their JSON: one object a
+ * line, in UTF-8. Throws `ChunkDamaged` once it meets what is wrong or too much.
+ */
+export async function* expandChunk(gzip: Uint8Array): AsyncGenerator<Buffer> {
+  const gunzip = createGunzip({ chunkSize: pieceBytes })
+  gunzip.end(gzip)
+  const framing = checkFraming()
+  let expandedBytes = 0
+  try {
+    for await (const part of gunzip as AsyncIterable<Buffer>) {
+      expandedBytes += part.length
+      assertExpansion(gzip, expandedBytes)
+      framing.push(part)
+      yield part
+    }
+    framing.end()
+  } catch (error) {
+    throw new ChunkDamaged('A stored chunk is damaged.', { cause: error })
+  } finally {
+    gunzip.destroy()
+  }
 }
 
 async function checkPlain(body: Buffer): Promise<void> {
@@ -48,64 +97,11 @@ async function checkPlain(body: Buffer): Promise<void> {
   framing.end()
 }
 
-async function checkGzip(body: Buffer): Promise<void> {
-  const framing = checkFraming()
-  const readBytes = expandAtOnce(body, framing.push) ?? (await expandInParts(body, framing.push))
-  // What stands behind the end of the compressed bytes would be stored, and never read.
-  if (readBytes !== body.length) {
-    throw new ApiError('invalid_request', 'The chunk has something after the end of its gzip.')
-  }
-  framing.end()
-}
-
-type Push = (part: Buffer) => void
-
-/** Answers how many of the compressed bytes were read; undefined where there is too much in them. */
-function expandAtOnce(body: Buffer, push: Push): number | undefined {
-  if (body.length > atOnceBytesMaximum) return undefined
-  const options = { maxOutputLength: atOnceExpandedMaximum, chunkSize: partBytes, info: true }
-  try {
-    const { buffer, engine } = gunzipSync(body, options) as unknown as {
-      buffer: Buffer
-      engine: { bytesWritten: number }
-    }
-    assertExpansion(body, buffer.length)
-    push(buffer)
-    return engine.bytesWritten
-  } catch (error) {
-    if ((error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE') return undefined
-    throw refusalOfGzip(error)
-  }
-}
-
-async function expandInParts(body: Buffer, push: Push): Promise<number> {
-  const gunzip = createGunzip({ chunkSize: partBytes })
-  gunzip.end(body)
-  let expandedBytes = 0
-  try {
-    for await (const part of gunzip) {
-      expandedBytes += part.length
-      assertExpansion(body, expandedBytes)
-      push(part)
-    }
-  } catch (error) {
-    throw refusalOfGzip(error)
-  } finally {
-    gunzip.destroy()
-  }
-  return gunzip.bytesWritten
-}
-
-function assertExpansion(body: Buffer, expandedBytes: number): void {
+function assertExpansion(body: Uint8Array, expandedBytes: number): void {
   if (expandedBytes > expandedBytesMaximum) throw tooLarge('is larger than 8 MiB expanded')
   if (expandedBytes > Math.max(ratioFreeBytes, body.length * ratioMaximum)) {
     throw tooLarge(`expands to more than ${ratioMaximum} times its size`)
   }
-}
-
-function refusalOfGzip(error: unknown): ApiError {
-  if (error instanceof ApiError) return error
-  return new ApiError('invalid_request', 'The chunk is not valid gzip.', { cause: error })
 }
 
 const newline = 0x0a
@@ -122,14 +118,16 @@ function checkFraming() {
   let isEmpty = true
   let unfinished: Buffer = Buffer.alloc(0)
 
+  // Byte by byte, as a search for each end of line takes ten times as long where lines are short.
   function checkLines(part: Buffer) {
-    if (before === newline && part[0] !== open) throw malformed('has a line that is no JSON object')
-    for (let end = part.indexOf(newline); end !== -1; end = part.indexOf(newline, end + 1)) {
-      const isEnded = (end === 0 ? before : part[end - 1]) === close
-      const isFollowed = end + 1 === part.length || part[end + 1] === open
-      if (!isEnded || !isFollowed) throw malformed('has a line that is no JSON object')
+    let last = before
+    for (let i = 0; i < part.length; i++) {
+      const byte = part[i] as number
+      const isWrong = last === newline ? byte !== open : byte === newline && last !== close
+      if (isWrong) throw malformed('has a line that is no JSON object')
+      last = byte
     }
-    before = part[part.length - 1] as number
+    before = last
   }
 
   return {

@@ -1,72 +1,117 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, readFile, rename, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyPluginAsync } from 'fastify'
-import { hashOfKeyText, kindOfKeyText } from '../projects/key-text.ts'
-import { createKey, demoKeyName, findWorkingKey, listProjects } from '../projects/store.ts'
-import type { Sql } from '../sql.ts'
+import { kindOfKeyText } from '../projects/key-text.ts'
+import { createKey } from '../projects/store.ts'
+import type { Db, Sql } from '../sql.ts'
 import type { Sdk } from './sdk-files.ts'
 
+const demoDays = 1
+
+/** Writes down what nobody who is signed in did, in the transaction that does it. */
+type Note = (
+  tx: Sql,
+  made: {
+    action: 'project.created' | 'key.created'
+    projectId: number
+    subject: { kind: 'project' | 'key'; id: string }
+    memberId: null
+    addressRange: null
+  },
+) => Promise<void>
+
 /**
- * The public key of the demo page, of the first project; undefined while there is no project. Of a
- * key only its hash is stored, so this one's text is kept in a file; where that is lost or the key
- * was revoked, a new one is made.
+ * Creates the project of the demo page with its public key, if it is not there, and lets the key be
+ * used from these origins alone. A key that was revoked stays so.
  */
-export async function demoKey(sql: Sql, path: string): Promise<string | undefined> {
-  const kept = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error
-    return ''
+export async function openDemo(db: Db, origins: readonly string[], note: Note): Promise<void> {
+  await db.begin(async (tx) => {
+    const [project] = await tx<{ id: number }>`
+      insert into projects (name, is_demo, retention_days)
+      values ('Demo', true, ${demoDays})
+      on conflict (is_demo) where is_demo do nothing
+      returning id`
+    if (project) {
+      const { id: projectId } = project
+      const { key } = await createKey(tx, projectId, 'public', 'demo page')
+      const made = { projectId, memberId: null, addressRange: null }
+      const subject = { kind: 'project', id: String(projectId) } as const
+      await note(tx, { ...made, action: 'project.created', subject })
+      await note(tx, { ...made, action: 'key.created', subject: { kind: 'key', id: key.id } })
+    }
+    await tx`
+      update keys k set allowed_origins = ${origins}
+      from projects p
+      where p.is_demo and k.project_id = p.id and k.kind = 'public'`
   })
-  const isKey = kindOfKeyText(kept.trim()) === 'public'
-  if (isKey && (await findWorkingKey(sql, hashOfKeyText(kept.trim())))) return kept.trim()
-  const [project] = await listProjects(sql)
-  if (!project) return undefined
-  const { text } = await createKey(sql, project.id, 'public', demoKeyName)
-  const temporary = `${path}.${randomBytes(6).toString('hex')}`
-  await writeFile(temporary, `${text}\n`, { mode: 0o600 })
-  await chmod(temporary, 0o600)
-  await rename(temporary, path)
-  return text
+}
+
+/** The demo's public key; undefined where there is none that works. Writes nothing. */
+export async function findDemoKey(sql: Sql): Promise<string | undefined> {
+  const [key] = await sql<{ text: string }>`
+    select k.public_text as text
+    from keys k
+    join projects p on p.id = k.project_id
+    where p.is_demo and k.kind = 'public' and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > app_now())
+    order by k.created_at
+    limit 1`
+  return key?.text
 }
 
 export interface DemoOptions {
   sdk: Sdk
-  /** Asked for at each visit: the first project may be made later, the key be revoked. */
+  /** Asked for at each visit, as the key may be revoked. */
   findKey(): Promise<string | undefined>
+  basePath: string
 }
 
-/** A small shop that is recorded, for whoever wants to see recordings arrive. */
-export const demoRoutes: FastifyPluginAsync<DemoOptions> = async (app, { sdk, findKey }) => {
+/**
+ * A small shop that is recorded, for whoever wants to see recordings arrive: in the demo's project, or
+ * with `?key=pk_…` in one's own.
+ */
+export const demoRoutes: FastifyPluginAsync<DemoOptions> = async (
+  app,
+  { sdk, findKey, basePath },
+) => {
   const page = await readFile(join(import.meta.dirname, 'demo-page.html'), 'utf8')
 
-  app.get('/demo', { schema: { hide: true } }, async (_request, reply) => {
-    const key = await findKey()
-    const nonce = randomBytes(16).toString('base64')
-    const snippet = key === undefined ? '' : sdk.snippet.replaceAll('{{key}}', key)
-    return reply
-      .headers({
-        'cache-control': 'no-store',
-        // As strict as a page with inline scripts can be: the SDK has to work under it.
-        'content-security-policy': [
-          "default-src 'none'",
-          `script-src 'nonce-${nonce}' 'self'`,
-          `style-src 'nonce-${nonce}'`,
-          "img-src 'self' data:",
-          "connect-src 'self'",
-          "worker-src 'self' blob:",
-          "base-uri 'none'",
-          "form-action 'none'",
-          "frame-ancestors 'none'",
-        ].join('; '),
-        'referrer-policy': 'no-referrer',
-        'x-content-type-options': 'nosniff',
-      })
-      .type('text/html; charset=utf-8')
-      .send(
-        page
-          .replace('<!-- snippet -->', () => snippet.replaceAll('{{host}}', ''))
-          .replaceAll(/<(script|style)>/g, `<$1 nonce="${nonce}">`)
-          .replaceAll('{{key}}', key ?? ''),
-      )
-  })
+  app.get<{ Querystring: { key?: string } }>(
+    '/demo',
+    { schema: { hide: true } },
+    async (request, reply) => {
+      const { key: own } = request.query
+      const isKey = typeof own === 'string' && kindOfKeyText(own) === 'public'
+      const key = isKey ? own : await findKey()
+      const nonce = randomBytes(16).toString('base64')
+      const snippet = key === undefined ? '' : sdk.snippet.replaceAll('{{key}}', key)
+      return reply
+        .headers({
+          'cache-control': 'no-store',
+          // As strict as a page with inline scripts can be: the SDK has to work under it.
+          'content-security-policy': [
+            "default-src 'none'",
+            `script-src 'nonce-${nonce}' 'self'`,
+            `style-src 'nonce-${nonce}'`,
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "worker-src 'self' blob:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+          ].join('; '),
+          'referrer-policy': 'no-referrer',
+          'x-content-type-options': 'nosniff',
+        })
+        .type('text/html; charset=utf-8')
+        .send(
+          page
+            .replace('<!-- snippet -->', () => snippet.replaceAll('{{host}}', basePath))
+            .replaceAll(/<(script|style)>/g, `<$1 nonce="${nonce}">`)
+            .replace('href="/"', () => `href="${basePath}/"`)
+            .replaceAll('{{key}}', key ?? ''),
+        )
+    },
+  )
 }

@@ -3,7 +3,7 @@ import type { IngestErrorBody, Next } from '@lethe/contract/ingest.ts'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 import { BlobFault } from '../blobs/blobs.ts'
-import { refusalOf } from '../error-handler.ts'
+import { refusalOf } from '../http/errors.ts'
 import type { Log } from '../log.ts'
 
 /** A refusal that says itself what the SDK does next; others are told by their codes. */
@@ -21,7 +21,7 @@ export class IngestRefusal extends ApiError {
 }
 
 export function browserRetired(): ApiError {
-  return new ApiError('browser_retired', 'Start anew, as a new browser.')
+  return new ApiError('browser_retired', 'Start again, as a new browser.')
 }
 
 /** What is not here is a mistake of what was sent: it would be refused again. */
@@ -49,6 +49,7 @@ export const openToPages = {
   'access-control-expose-headers': 'retry-after, x-request-id',
   'cross-origin-resource-policy': 'cross-origin',
   'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
 }
 
 /** The one error shape, and beside it what the SDK does next. */
@@ -60,7 +61,7 @@ export function ingestErrorHandler(log: Log) {
         requestId: request.id,
         route: request.routeOptions.url ?? 'unknown',
         method: request.method,
-        projectId: request.projectId,
+        ...(request.projectIdIfAny !== undefined && { projectId: request.projectIdIfAny }),
       })
     }
     const next = nextOf(refusal)
@@ -90,7 +91,7 @@ function nextOf(refusal: ApiError): Next {
 
 function refusalOfIngest(error: FastifyError | ApiError): ApiError {
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    return new ApiError('payload_too_large', 'The body is larger than this endpoint takes.')
+    return new ApiError('payload_too_large', 'The body is larger than this endpoint accepts.')
   }
   if ((error as Error) instanceof BlobFault) {
     return new ApiError('unavailable', 'Recordings cannot be stored at the moment; try again.', {

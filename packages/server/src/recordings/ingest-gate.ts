@@ -1,17 +1,24 @@
-import { isIPv6 } from 'node:net'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import { networkOf } from '../http/network.ts'
 import type { Log } from '../log.ts'
-import { type FindKey, keyFinder } from '../projects/authenticate.ts'
-import { type RateLimit, tokenBuckets } from '../projects/rate-limit.ts'
+import type { FindKey } from '../projects/authenticate.ts'
+import type { IdentityRules } from '../projects/identity.ts'
+import { limitPer } from '../projects/rate-limit.ts'
 import type { Sql } from '../sql.ts'
 import { IngestRefusal } from './ingest-answers.ts'
+import type { IngestLimitName } from './ingest-metrics.ts'
 import { findIngestRules, type IngestRules } from './ingest-store.ts'
+import type { QuotaLimits, Quotas } from './quotas.ts'
 
-/** Requests a second for ever, and ten times as many at once, in each process; 0 is no limit. */
-export interface IngestLimits {
+/** Requests a second on average, and ten times as many at once, in each process; 0 is no limit. */
+export interface IngestLimits extends Partial<QuotaLimits> {
   perAddress: number
   perProject: number
+  /** Sessions that a browser may start in a day. */
+  sessionsPerBrowser?: number
+  /** Browsers a person may have; beyond them a browser that names that person is not recorded. */
+  browsersPerPerson?: number
 }
 
 declare module 'fastify' {
@@ -20,8 +27,6 @@ declare module 'fastify' {
     ingestRules: IngestRules
   }
 }
-
-const burstSeconds = 10
 
 /** Making sessions and persons costs more than the rest, and no browser does it often. */
 const startsShare = 0.2
@@ -32,23 +37,38 @@ const trustedMaximum = 10_000
 
 const bodyTypes = new Set(['text/plain', 'application/octet-stream', 'application/json'])
 
+/** Does something that a limit may refuse, and notes it where it did. */
+export type Limited = <T>(limit: IngestLimitName, projectId: number | undefined, work: () => T) => T
+
+export interface GateOptions {
+  sql: Sql
+  findKey: FindKey
+  readIdentity(projectId: number): Promise<IdentityRules>
+  limits: IngestLimits
+  limited: Limited
+  quotas: Quotas
+  log: Log
+}
+
 /**
  * Looks at a request before its body is read: address, key, origin, project, type. Sets
  * `projectId` and `ingestRules`.
  */
-export function ingestGate(sql: Sql, limits: IngestLimits, log: Log) {
+export function ingestGate(options: GateOptions) {
+  const { sql, findKey, readIdentity, limits, limited, quotas, log } = options
   const warnOfProxy = proxyWarning(log)
-  const findKey = keyFinder(sql)
-  const findRules = rulesFinder(sql)
-  const perAddress = limitOf(limits.perAddress, 'from this address')
-  const startsPerAddress = limitOf(limits.perAddress * startsShare, 'from this address')
-  const perProject = limitOf(limits.perProject, 'of this project')
+  const findRules = rulesFinder(sql, readIdentity)
+  const perAddress = limitPer(limits.perAddress, 'from this address')
+  const startsPerAddress = limitPer(limits.perAddress * startsShare, 'from this address')
+  const perProject = limitPer(limits.perProject, 'of this project')
 
   return async (request: FastifyRequest, isStart: boolean): Promise<void> => {
     warnOfProxy(request)
     const address = networkOf(request.ip)
-    perAddress(address)
-    if (isStart) startsPerAddress(address)
+    limited('requests_per_address', undefined, () => {
+      perAddress(address)
+      if (isStart) startsPerAddress(address)
+    })
     const key = await workingKey(findKey, request)
     const rules = await findRules(key.projectId, key.id)
     if (!rules) throw keyUnknown()
@@ -61,7 +81,8 @@ export function ingestGate(sql: Sql, limits: IngestLimits, log: Log) {
         next: 'stop',
       })
     }
-    perProject(String(key.projectId))
+    limited('requests_per_project', key.projectId, () => perProject(String(key.projectId)))
+    quotas.admit(key.projectId, address)
     checkBodyType(request)
     request.projectId = key.projectId
     request.ingestRules = rules
@@ -82,32 +103,6 @@ function proxyWarning(log: Log): (request: FastifyRequest) => void {
   }
 }
 
-function limitOf(perSecond: number, whose: string): (bucket: string) => void {
-  if (perSecond === 0) return () => {}
-  const take: RateLimit = tokenBuckets(perSecond, Math.max(1, perSecond * burstSeconds))
-  return (bucket) => {
-    try {
-      take(bucket)
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      const { headers } = error
-      throw new ApiError('rate_limited', `Too many requests ${whose}.`, { headers, cause: error })
-    }
-  }
-}
-
-/** What one visitor can be taken to have: an IPv4 address, or a /64 of IPv6. */
-export function networkOf(address: string): string {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
-  if (!isIPv6(plain)) return plain
-  const [head = '', tail] = (plain.split('%')[0] as string).split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0')
-  const groups = [...left, ...zeros, ...right].slice(0, 4)
-  return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
-}
-
 async function workingKey(findKey: FindKey, request: FastifyRequest) {
   const { key: text } = request.query as { key?: unknown }
   if (typeof text !== 'string') throw keyUnknown()
@@ -119,7 +114,7 @@ async function workingKey(findKey: FindKey, request: FastifyRequest) {
       { next: 'stop' },
     )
   }
-  const key = await findKey(text)
+  const key = await findKey(text, request.ip)
   if (key?.kind !== 'public') throw keyUnknown()
   return key
 }
@@ -155,48 +150,51 @@ function checkBodyType(request: FastifyRequest): void {
   if (encoding !== 'identity') {
     throw new ApiError(
       'unsupported_media_type',
-      'A compressed chunk is sent as it is, without a Content-Encoding.',
+      'Send a compressed chunk without a Content-Encoding header.',
     )
   }
 }
 
-function rulesFinder(sql: Sql) {
+function rulesFinder(sql: Sql, readIdentity: GateOptions['readIdentity']) {
   const trusted = new Map<string, { rules: IngestRules; until: number }>()
   return async (projectId: number, keyId: string): Promise<IngestRules | undefined> => {
     const now = performance.now()
     const known = trusted.get(keyId)
     if (known && known.until > now) return known.rules
-    const rules = await findIngestRules(sql, projectId, keyId)
-    if (!rules) return undefined
+    const found = await findIngestRules(sql, projectId, keyId)
+    if (!found) return undefined
+    const rules = { ...found, identity: await readIdentity(projectId) }
     if (trusted.size >= trustedMaximum) trusted.clear()
     trusted.set(keyId, { rules, until: now + trustedMilliseconds })
     return rules
   }
 }
 
-/** How many chunks are received or stored at one time: what they take of memory is bounded. */
+/** How many chunks are checked and stored at one time: what they take of memory is bounded. */
 const uploadsMaximum = 256
-const uploadsPerAddressMaximum = 32
+const uploadsPerNetworkMaximum = 32
 
-/** Lets an upload in, until its answer has gone or its connection has broken. */
-export function uploadGate() {
+/**
+ * Slots for chunks that have arrived whole: a body that is still on its way holds none. Returns what
+ * gives the slot back.
+ */
+export function uploadSlots() {
   let uploads = 0
-  const byAddress = new Map<string, number>()
-  return (request: FastifyRequest, reply: FastifyReply): void => {
-    const address = networkOf(request.ip)
-    const ofAddress = byAddress.get(address) ?? 0
-    if (uploads >= uploadsMaximum || ofAddress >= uploadsPerAddressMaximum) {
-      throw new ApiError('unavailable', 'Too many chunks are on their way; try again.', {
+  const byNetwork = new Map<string, number>()
+  return (network: string): (() => void) => {
+    const ofNetwork = byNetwork.get(network) ?? 0
+    if (uploads >= uploadsMaximum || ofNetwork >= uploadsPerNetworkMaximum) {
+      throw new ApiError('unavailable', 'Too many chunks are being stored; try again.', {
         headers: { 'retry-after': '2' },
       })
     }
     uploads += 1
-    byAddress.set(address, ofAddress + 1)
-    reply.raw.once('close', () => {
+    byNetwork.set(network, ofNetwork + 1)
+    return () => {
       uploads -= 1
-      const left = (byAddress.get(address) ?? 1) - 1
-      if (left > 0) byAddress.set(address, left)
-      else byAddress.delete(address)
-    })
+      const left = (byNetwork.get(network) ?? 1) - 1
+      if (left > 0) byNetwork.set(network, left)
+      else byNetwork.delete(network)
+    }
   }
 }

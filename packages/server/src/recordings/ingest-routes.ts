@@ -1,30 +1,46 @@
-import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import {
   identifyBrowser,
+  type Next,
   type RecordingSettings,
   startSession,
   uploadChunk,
+  withdrawBrowser,
 } from '@lethe/contract/ingest.ts'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
 import { sessionPrefix } from '../blobs/blobs.ts'
-import { isStorable, parseJsonBody } from '../json-body.ts'
+import type { ReadBody } from '../http/arrivals.ts'
+import { isStorable, parseJsonBody } from '../http/body.ts'
+import { answerTo } from '../http/callers.ts'
+import { networkOf } from '../http/network.ts'
+import { pathOf } from '../http/unknown-paths.ts'
+import { isUuid } from '../http/uuid.ts'
 import type { Log } from '../log.ts'
-import { isUuid } from '../uuid.ts'
-import { createBrowserKey } from './browser-keys.ts'
+import type { FindKey } from '../projects/authenticate.ts'
+import { isProven, readIdentityRules } from '../projects/identity.ts'
+import { suppressionsWith } from '../projects/suppressions.ts'
+import { release } from '../release.ts'
+import { repeat } from '../repeat.ts'
+import { type InTurn, linesOf, takingTurns } from '../turns.ts'
+import { createBrowserKey, destroyBrowserKeys } from './browser-keys.ts'
 import { chunkBytesMaximum, readChunkBody } from './chunk-body.ts'
+import { chunkWriter } from './chunk-writer.ts'
+import { discardBrowser, type IdentifyOutcome, identify } from './identify.ts'
 import { browserRetired, IngestRefusal, ingestErrorHandler, openToPages } from './ingest-answers.ts'
-import { type IngestLimits, ingestGate, uploadGate } from './ingest-gate.ts'
+import { type IngestLimits, ingestGate, type Limited, uploadSlots } from './ingest-gate.ts'
+import type { IngestLimitName, IngestMetrics } from './ingest-metrics.ts'
 import {
   type IngestRules,
-  identify,
   insertBrowserWithSession,
   insertSession,
   isBrowserWorking,
   type NewSession,
 } from './ingest-store.ts'
-import { type Recordings, storeChunk } from './upload.ts'
+import { openQuotas, type Quotas } from './quotas.ts'
+import { type Recordings, storeChunk, type UploadOutcome } from './upload.ts'
 
 /** A start or an identify: two ids, a URL and some words. */
 const smallBodyBytesMaximum = 16_384
@@ -37,50 +53,148 @@ const sessionMaximumSeconds = 24 * 3_600
 export interface IngestOptions {
   recordings: Recordings
   limits: IngestLimits
+  findKey: FindKey
+  readBody: ReadBody
+  metrics: IngestMetrics
   log: Log
 }
 
+/** Chunks that came large and plain; those of the networks that send them in turns. */
+const chunksCheckedAtOnce = 1
+
+/**
+ * Writes of one network at a time, where there is a limit for an address at all: what comes beyond
+ * waits, and the database is there for others.
+ */
+const writesOfNetworkAtOnce = 4
+
+/** How often the bytes of a day are added up over all processes. */
+const usageSeconds = 5
+
 /** What browsers speak; see the contract. Every answer is open to pages and says what comes next. */
 export const ingestRoutes: FastifyPluginAsyncTypebox<IngestOptions> = async (app, options) => {
-  const gate = ingestGate(options.recordings.db.short, options.limits, options.log)
+  const limiting = limitingOf(options)
+  const { db, browserKeys } = options.recordings
+  const gate = ingestGate({
+    ...options,
+    ...limiting,
+    sql: db.short,
+    readIdentity: (projectId) => readIdentityRules(db, browserKeys.masterKeys, projectId),
+  })
+  const { quotas } = limiting
+  const stop = repeat('ingest.usage', usageSeconds, () => quotas.flush(), options.log)
+  app.addHook('onClose', async () => {
+    await stop()
+    await quotas.flush().catch((error) => options.log.fault('ingest.usage', error))
+  })
   app.decorateRequest('ingestRules')
   app.setErrorHandler(ingestErrorHandler(options.log))
   app.removeAllContentTypeParsers()
   app.addHook('onRequest', async (_request, reply) => {
     reply.headers(openToPages)
   })
-  await app.register(smallRoutes, { ...options, gate })
-  await app.register(chunkRoutes, { ...options, gate })
+  const hasLimit = options.limits.perAddress > 0
+  const inLine: InTurn = hasLimit ? linesOf(writesOfNetworkAtOnce) : (_network, work) => work()
+  const gated = { ...options, ...limiting, gate, inLine }
+  await app.register(smallRoutes, gated)
+  await app.register(withdrawalRoutes, gated)
+  await app.register(chunkRoutes, gated)
   await app.register(otherRoutes)
 }
 
-type Gated = IngestOptions & { gate: ReturnType<typeof ingestGate> }
+type Gated = IngestOptions & Limiting & { gate: ReturnType<typeof ingestGate>; inLine: InTurn }
 
-const smallRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordings, gate }) => {
-  app.addHook('onRequest', (request) => gate(request, true))
-  app.addContentTypeParser(
-    '*',
-    { parseAs: 'buffer', bodyLimit: smallBodyBytesMaximum },
-    async (_request: FastifyRequest, body: Buffer) =>
-      body.length === 0 ? {} : parseJsonBody(body),
+interface Limiting {
+  limited: Limited
+  quotas: Quotas
+}
+
+/** What refuses, counts and tells: a metric for each limit, and a log line where a day is full. */
+function limitingOf({ recordings, limits, metrics, log }: IngestOptions): Limiting {
+  const { bytesPerProject = 0, bytesPerAddress = 0 } = limits
+  const told = new Set<string>()
+  function note(limit: IngestLimitName, projectId: number | undefined): void {
+    metrics.observeRefused(limit)
+    if (projectId !== undefined) quotas.countRefused(projectId)
+  }
+  const quotas = openQuotas(
+    recordings.db.sql,
+    { bytesPerProject, bytesPerAddress },
+    (exceeded, projectId) => {
+      note(exceeded, projectId)
+      const day = new Date().toISOString().slice(0, 10)
+      const line = `${exceeded} ${projectId} ${day}`
+      if (!told.has(line)) log.event('warn', 'ingest.day_is_full', { projectId, code: exceeded })
+      if (told.size > 1_000) told.clear()
+      told.add(line)
+      return new IngestRefusal('rate_limited', dayIsFull[exceeded], { next: 'stop' })
+    },
   )
+  return {
+    quotas,
+    limited(limit, projectId, work) {
+      try {
+        return work()
+      } catch (refusal) {
+        note(limit, projectId)
+        throw refusal
+      }
+    },
+  }
+}
+
+const dayIsFull = {
+  bytes_per_project: 'This project has recorded as much as it may in a day (UTC).',
+  bytes_per_address: 'This address has recorded as much as it may in a day (UTC).',
+}
+
+function takeSmallBodies(
+  app: FastifyInstance,
+  { gate, readBody }: Pick<Gated, 'gate' | 'readBody'>,
+) {
+  answerTo(app, 'public key')
+  app.addHook('onRequest', (request) => gate(request, true))
+  app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
+    const body = await bodyOf(readBody, request, payload, smallBodyBytesMaximum)
+    return body.length === 0 ? {} : parseJsonBody(body)
+  })
+}
+
+const smallRoutes: FastifyPluginAsyncTypebox<Gated> = async (
+  app,
+  { recordings, gate, readBody, limits, limited, inLine },
+) => {
+  const { browsersPerPerson } = limits
+  const suppressions = suppressionsWith(recordings.browserKeys.masterKeys)
+  takeSmallBodies(app, { gate, readBody })
 
   app.route({
     ...startSession,
     preValidation: async (request) => {
       request.body ??= {}
     },
-    handler: async ({ projectId, ingestRules, body, headers }) => {
-      const { browserId, url = null, sdkVersion = null } = body
+    handler: async ({ projectId, ingestRules, body, headers, ip }) => {
+      const { browserId, url = null, sdkVersion = null, pending = false } = body
       for (const [name, text] of Object.entries({ url, sdkVersion })) {
         if (!isStorable(text ?? '')) throw invalid(`/body/${name}`, 'has U+0000')
       }
       const userAgent = headers['user-agent']?.slice(0, userAgentMaximum) ?? null
-      const session = { projectId, sessionId: randomUUID(), url, userAgent, sdkVersion }
-      const started =
+      const isBegun = !pending
+      const session = { projectId, sessionId: randomUUID(), url, userAgent, sdkVersion, isBegun }
+      const started = await inLine(networkOf(ip), () =>
         browserId === undefined
-          ? await startAsNewBrowser(recordings, { ...session, browserId: randomUUID() })
-          : await startAsKnownBrowser(recordings, { ...session, browserId })
+          ? startAsNewBrowser(recordings, { ...session, browserId: randomUUID() })
+          : startAsKnownBrowser(
+              recordings,
+              { ...session, browserId },
+              limits.sessionsPerBrowser ?? 0,
+            ),
+      )
+      if (started === 'too_many') {
+        return limited('sessions_per_browser', projectId, () => {
+          throw tooManySessions()
+        })
+      }
       const settings = settingsOf(ingestRules)
       return { next: 'continue' as const, ...started, settings }
     },
@@ -88,54 +202,126 @@ const smallRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordings, 
 
   app.route({
     ...identifyBrowser,
-    handler: async ({ projectId, ingestRules, body }) => {
+    handler: async ({ projectId, ingestRules, body, ip }) => {
       const { browserId, userId, userHash } = body
       if (!isStorable(userId)) throw invalid('/body/userId', 'has U+0000')
-      if (!isSigned(ingestRules, userId, userHash)) {
-        throw new IngestRefusal('forbidden', 'The userHash is not the one of this userId.', {
+      if (!(await isProven(ingestRules.identity, userId, userHash))) {
+        throw new IngestRefusal('forbidden', 'The userHash does not prove this userId.', {
           next: 'continue',
         })
       }
-      const outcome = isUuid(browserId)
-        ? await identify(recordings.db, projectId, browserId, userId)
-        : 'retired'
-      if (outcome === 'retired') throw browserRetired()
-      // One answer for a person that took the link and for one that is being deleted.
-      return {
-        next: outcome === 'linked_elsewhere' ? ('new_browser' as const) : ('continue' as const),
+      if (!isUuid(browserId)) throw browserRetired()
+      const outcome = await inLine(networkOf(ip), () =>
+        identify(recordings.db, projectId, browserId, userId, {
+          browsersMaximum: browsersPerPerson,
+          suppressions,
+        }),
+      )
+      if (outcome === 'full') {
+        await destroyBrowserKeys(recordings.browserKeys.sql, projectId, [browserId])
+      }
+      return { next: nextAfter(outcome) }
+    },
+  })
+}
+
+/** The page's own browser id is the right to ask for it: nobody else has it. */
+const withdrawalRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordings, ...rest }) => {
+  takeSmallBodies(app, rest)
+  const { db, browserKeys } = recordings
+
+  app.route({
+    ...withdrawBrowser,
+    handler: async ({ projectId, ingestRules, body: { browserId } }) => {
+      if (!ingestRules.allowsWithdrawal) {
+        throw new IngestRefusal(
+          'forbidden',
+          'The project does not let browsers erase themselves.',
+          {
+            next: 'stop',
+          },
+        )
+      }
+      if (isUuid(browserId)) {
+        // Retired first: with a key that is gone a chunk would be a fault.
+        await db.begin((tx) => discardBrowser(tx, projectId, browserId))
+        await destroyBrowserKeys(browserKeys.sql, projectId, [browserId])
+      }
+      return { next: 'stop' as const }
+    },
+  })
+}
+
+function nextAfter(outcome: IdentifyOutcome): Next {
+  switch (outcome) {
+    case 'retired':
+      throw browserRetired()
+    case 'linked_elsewhere':
+      return 'new_browser'
+    case 'full':
+      return 'stop'
+    // One answer for a person that took the link and for one that is being deleted.
+    case 'linked':
+    case 'ignored':
+      return 'continue'
+  }
+}
+
+const chunkRoutes: FastifyPluginAsyncTypebox<Gated> = async (
+  app,
+  { recordings, gate, readBody, limited, quotas, inLine },
+) => {
+  const enter = uploadSlots()
+  const inTurn = takingTurns(chunksCheckedAtOnce)
+  const writer = chunkWriter(recordings.db)
+  answerTo(app, 'public key')
+  app.addHook('onRequest', (request) => gate(request, false))
+  app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
+    bodyOf(readBody, request, payload, chunkBytesMaximum),
+  )
+
+  app.route({
+    ...uploadChunk,
+    handler: async ({ projectId, query, body, ip }) => {
+      const { browser: browserId, session: sessionId, tab, number, key: _, ...told } = query
+      if (!isUuid(browserId) || !isUuid(sessionId)) throw browserRetired()
+      const place = { projectId, browserId, sessionId, tab, number }
+      const chunk = (body as Buffer | undefined) ?? Buffer.alloc(0)
+      quotas.count(projectId, networkOf(ip), chunk.length)
+      const leave = limited('uploads_at_once', projectId, () => enter(networkOf(ip)))
+      let outcome: UploadOutcome
+      try {
+        const gzip = await readChunkBody(chunk, (work) => inTurn(networkOf(ip), work))
+        outcome = await inLine(networkOf(ip), () =>
+          storeChunk(recordings, place, { gzip, ...told }, { writer }),
+        )
+      } finally {
+        leave()
+        release(chunk)
+      }
+      switch (outcome) {
+        case 'stored':
+          return { next: 'continue' as const }
+        case 'in_flight':
+          throw new ApiError('chunk_in_flight', 'This chunk is already being uploaded.')
+        case 'refused':
+          throw browserRetired()
       }
     },
   })
 }
 
-const chunkRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordings, gate }) => {
-  const letUploadIn = uploadGate()
-  app.addHook('onRequest', async (request, reply) => {
-    await gate(request, false)
-    letUploadIn(request, reply)
-  })
-  app.addContentTypeParser(
-    '*',
-    { parseAs: 'buffer', bodyLimit: chunkBytesMaximum },
-    async (_request: FastifyRequest, body: Buffer) => body,
-  )
-
-  app.route({
-    ...uploadChunk,
-    handler: async ({ projectId, query, body }) => {
-      const { browser: browserId, session: sessionId, tab, number, pages = 0 } = query
-      if (!isUuid(browserId) || !isUuid(sessionId)) throw browserRetired()
-      const gzip = await readChunkBody((body as Buffer | undefined) ?? Buffer.alloc(0))
-      const place = { projectId, browserId, sessionId, tab, number }
-      switch (await storeChunk(recordings, place, { gzip, pages })) {
-        case 'stored':
-          return { next: 'continue' as const }
-        case 'in_flight':
-          throw new ApiError('chunk_in_flight', 'This chunk is being uploaded already.')
-        case 'refused':
-          throw browserRetired()
-      }
-    },
+function bodyOf(
+  readBody: ReadBody,
+  request: FastifyRequest,
+  payload: IncomingMessage,
+  maximum: number,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    readBody(request, payload, maximum, (error, bytes) => {
+      if (bytes) resolve(bytes)
+      else reject(error)
+    })
   })
 }
 
@@ -159,52 +345,62 @@ async function startAsNewBrowser(
 async function startAsKnownBrowser(
   { db, blobs }: Recordings,
   session: NewSession,
-): Promise<Started> {
+  sessionsMaximum: number,
+): Promise<Started | 'too_many'> {
   const { projectId, browserId, sessionId } = session
   const isWorking = isUuid(browserId) && (await isBrowserWorking(db.short, projectId, browserId))
   if (!isWorking) throw browserRetired()
   const prefix = sessionPrefix(projectId, browserId, sessionId)
   await blobs.open(prefix)
-  if (!(await insertSession(db.sql, session))) {
-    // It was retired in between.
-    await blobs.deletePrefix(prefix)
-    throw browserRetired()
+  if (await insertSession(db.sql, session, sessionsMaximum)) return { browserId, sessionId }
+  await blobs.deletePrefix(prefix)
+  if (await isBrowserWorking(db.short, projectId, browserId)) return 'too_many'
+  // It was retired in between.
+  throw browserRetired()
+}
+
+function tooManySessions(): IngestRefusal {
+  return new IngestRefusal('rate_limited', 'This browser has started too many sessions today.', {
+    next: 'stop',
+  })
+}
+
+function settingsOf(rules: IngestRules): RecordingSettings {
+  const { masking, sampleRate, recordsAssets: assets } = rules
+  return {
+    ...{ masking, assets, sampleRate },
+    ...{ sessionIdleSeconds, sessionMaximumSeconds, chunkBytesMaximum },
   }
-  return { browserId, sessionId }
 }
 
-function settingsOf({ masking, sampleRate }: IngestRules): RecordingSettings {
-  return { masking, sampleRate, sessionIdleSeconds, sessionMaximumSeconds, chunkBytesMaximum }
-}
-
-function isSigned({ identifySecret }: IngestRules, userId: string, userHash?: string): boolean {
-  if (identifySecret === null) return true
-  const expected = createHmac('sha256', identifySecret).update(userId).digest()
-  const given = Buffer.from(/^[0-9a-f]{64}$/i.test(userHash ?? '') ? (userHash ?? '') : '', 'hex')
-  return given.length === expected.length && timingSafeEqual(given, expected)
-}
-
-const endpoints = new Set<string>([startSession.url, identifyBrowser.url, uploadChunk.url])
+const endpoints = new Set<string>(
+  [startSession, identifyBrowser, uploadChunk, withdrawBrowser].map(({ url }) => url),
+)
 
 /** What else lies under /ingest is answered here, so that it is open to pages as well. */
 const otherRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  answerTo(app, 'anyone')
   app.route({
-    method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    method: app.supportedMethods,
     url: '/ingest/*',
     schema: { hide: true },
+    config: { isUnknown: true },
     // Before a body is read, of whatever type it is.
-    onRequest: async ({ method, url }, reply) => {
-      if (!endpoints.has(url.split('?')[0] ?? '')) {
+    onRequest: async ({ method, url, headers }, reply) => {
+      const asked = headers['access-control-request-headers']
+      if (!endpoints.has(pathOf(url))) {
         throw new ApiError('not_found', 'There is nothing at this path.')
       }
       if (method !== 'OPTIONS') {
-        throw new ApiError('method_not_allowed', 'This path takes POST.', {
+        throw new ApiError('method_not_allowed', 'This path accepts only POST.', {
           headers: { allow: 'POST, OPTIONS' },
         })
       }
       reply.code(204).headers({
         'access-control-allow-methods': 'POST, OPTIONS',
-        'access-control-allow-headers': 'content-type',
+        // Whatever a page, or what measures it, adds to its requests: nothing of it is read.
+        'access-control-allow-headers': asked ?? 'content-type',
+        vary: 'access-control-request-headers',
         'access-control-max-age': '86400',
       })
       return reply.send()

@@ -1,32 +1,33 @@
 import type { RecordingSettings } from '@lethe/contract/ingest.ts'
-import { fold } from '../persons/fold.ts'
-import type { Db, Sql } from '../sql.ts'
+import type { IdentityRules } from '../projects/identity.ts'
+import { fragment, type Sql } from '../sql.ts'
 
 /** What decides about the requests of a public key. */
 export interface IngestRules {
   /** null: any. */
   allowedOrigins: string[] | null
-  /** Where set, identify carries the HMAC-SHA256 of the userId under it. */
-  identifySecret: string | null
+  identity: IdentityRules
+  allowsWithdrawal: boolean
   masking: RecordingSettings['masking']
   sampleRate: number
+  recordsAssets: boolean
 }
 
 export async function findIngestRules(
   sql: Sql,
   projectId: number,
   keyId: string,
-): Promise<IngestRules | undefined> {
+): Promise<Omit<IngestRules, 'identity'> | undefined> {
   const [rules] = await sql<IngestRules>`
-    select k.allowed_origins as "allowedOrigins", p.identify_secret as "identifySecret",
-      p.masking, p.sample_rate as "sampleRate"
+    select k.allowed_origins as "allowedOrigins", p.masking, p.sample_rate as "sampleRate",
+      p.records_assets as "recordsAssets", p.allows_withdrawal as "allowsWithdrawal"
     from keys k
     join projects p on p.id = k.project_id
     where k.project_id = ${projectId} and k.id = ${keyId}`
   return rules
 }
 
-/** Limits a public key to these origins; null lifts the limit. Answers whether there is such a key. */
+/** Limits a public key to these origins; null lifts the limit. Returns whether there is such a key. */
 export async function setAllowedOrigins(
   sql: Sql,
   projectId: number,
@@ -47,7 +48,20 @@ export interface NewSession {
   url: string | null
   userAgent: string | null
   sdkVersion: string | null
+  /** Whether it is listed before there is a chunk of it. */
+  isBegun?: boolean
 }
+
+/** Of a browser `b`: it is not retired, and no person of it is being deleted. */
+const isWorking = fragment`
+  and not b.retired -- fault: browser-not-retired
+  and not exists (
+    select from person_browsers l
+    join persons p on p.project_id = l.project_id and p.id = l.person_id
+    where l.project_id = b.project_id and l.browser_id = b.id
+      and p.deletion_job_id is not null -- fault: browser-not-deleting
+  )
+`
 
 export async function isBrowserWorking(
   sql: Sql,
@@ -55,8 +69,10 @@ export async function isBrowserWorking(
   browserId: string,
 ): Promise<boolean> {
   const rows = await sql`
-    select from browsers
-    where project_id = ${projectId} and id = ${browserId} and not retired`
+    -- statement: start-at-first
+    select from browsers b
+    where b.project_id = ${projectId} and b.id = ${browserId}
+      ${isWorking}`
   return rows.length > 0
 }
 
@@ -68,123 +84,45 @@ export async function insertBrowserWithSession(sql: Sql, session: NewSession): P
       values (${session.projectId}, ${session.browserId})
       returning id
     )
-    insert into sessions (project_id, id, browser_id, url, user_agent, sdk_version)
+    insert into sessions (project_id, id, browser_id, url, user_agent, sdk_version, is_begun)
     select ${session.projectId}, ${session.sessionId}, browser.id,
-      ${session.url}, ${session.userAgent}, ${session.sdkVersion}
+      ${session.url}, ${session.userAgent}, ${session.sdkVersion}, ${session.isBegun ?? true}
     from browser`
 }
 
-/** A session of a browser, which is locked against retirement. False where it is retired or unknown. */
-export async function insertSession(sql: Sql, session: NewSession): Promise<boolean> {
+/**
+ * A session of a browser, which is locked against retirement. False where it is retired or unknown,
+ * or its person is being deleted, or it has started so many in a day (0: no limit).
+ */
+export async function insertSession(
+  sql: Sql,
+  session: NewSession,
+  aDayMaximum = 0,
+): Promise<boolean> {
   const inserted = await sql`
     with browser as (
-      select id
-      from browsers
-      where project_id = ${session.projectId} and id = ${session.browserId} and not retired
-      for share
+      -- statement: start
+      select b.id
+      from browsers b
+      where b.project_id = ${session.projectId} and b.id = ${session.browserId}
+        ${isWorking}
+      for share -- fault: start-locks-browser
     )
-    insert into sessions (project_id, id, browser_id, url, user_agent, sdk_version)
+    insert into sessions (project_id, id, browser_id, url, user_agent, sdk_version, is_begun)
     select ${session.projectId}, ${session.sessionId}, browser.id,
-      ${session.url}, ${session.userAgent}, ${session.sdkVersion}
+      ${session.url}, ${session.userAgent}, ${session.sdkVersion}, ${session.isBegun ?? true}
     from browser
+    where ${aDayMaximum} = 0 or ${aDayMaximum} > (
+      select count(*)
+      from (
+        select from sessions s
+        where s.project_id = ${session.projectId} and s.browser_id = ${session.browserId}
+          and s.started_at > app_now() - interval '1 day'
+        limit ${aDayMaximum}
+      ) of_today
+    )
     returning id`
   return inserted.length > 0
-}
-
-export type IdentifyOutcome = 'linked' | 'ignored' | 'linked_elsewhere' | 'retired'
-
-/**
- * Ties a browser to the person with this externalId, for ever, and creates the person where there
- * is none. `ignored`: the person is being deleted, and nothing was written.
- */
-export async function identify(
-  db: Db,
-  projectId: number,
-  browserId: string,
-  externalId: string,
-): Promise<IdentifyOutcome> {
-  const [browser] = await db.short<{ retired: boolean; linkedTo: string | null }>`
-    select b.retired, p.external_id as "linkedTo"
-    from browsers b
-    left join person_browsers l on l.project_id = b.project_id and l.browser_id = b.id
-    left join persons p on p.project_id = l.project_id and p.id = l.person_id
-    where b.project_id = ${projectId} and b.id = ${browserId}`
-  // Decided before the person is looked at: the answer tells nothing about who exists.
-  if (!browser || browser.retired) return 'retired'
-  if (browser.linkedTo !== null) {
-    return browser.linkedTo === externalId ? 'linked' : 'linked_elsewhere'
-  }
-  return link(db, projectId, browserId, externalId)
-}
-
-/** Rolls a transaction back in which a person may have been created for nothing. */
-class LinkRefused extends Error {
-  readonly outcome: IdentifyOutcome
-
-  constructor(outcome: IdentifyOutcome) {
-    super(outcome)
-    this.outcome = outcome
-  }
-}
-
-async function link(
-  db: Db,
-  projectId: number,
-  browserId: string,
-  externalId: string,
-): Promise<IdentifyOutcome> {
-  try {
-    return await db.begin(async (tx) => {
-      // The order of locks is person, browser, as in the deletion: one of the two waits, and either
-      // the link is there when the browsers are retired, or the flag is there when it is looked at.
-      const personId = await lockPerson(tx, projectId, externalId)
-      if (personId === undefined) return 'ignored'
-      const [browser] = await tx<{ retired: boolean }>`
-        select retired
-        from browsers
-        where project_id = ${projectId} and id = ${browserId}
-        for update`
-      if (!browser || browser.retired) throw new LinkRefused('retired')
-      await tx`
-        insert into person_browsers (project_id, browser_id, person_id)
-        values (${projectId}, ${browserId}, ${personId})
-        on conflict (project_id, browser_id) do nothing`
-      const [linked] = await tx<{ personId: string }>`
-        select person_id as "personId"
-        from person_browsers
-        where project_id = ${projectId} and browser_id = ${browserId}`
-      if (linked?.personId !== personId) throw new LinkRefused('linked_elsewhere')
-      return 'linked'
-    })
-  } catch (error) {
-    if (error instanceof LinkRefused) return error.outcome
-    throw error
-  }
-}
-
-const lockAttempts = 5
-
-/** The person, made where there is none, locked against its deletion; undefined while that runs. */
-async function lockPerson(
-  tx: Sql,
-  projectId: number,
-  externalId: string,
-): Promise<string | undefined> {
-  for (let attempt = 1; attempt <= lockAttempts; attempt++) {
-    const [written] = await tx<{ outcome: string }>`
-      select outcome
-      from person_write(
-        ${projectId}, ${externalId}, '{}', '{}', ${fold(externalId)}, null, null, true)`
-    if (written?.outcome === 'deleting') return undefined
-    const [person] = await tx<{ id: string; isBeingDeleted: boolean }>`
-      select id, deletion_job_id is not null as "isBeingDeleted"
-      from persons
-      where project_id = ${projectId} and external_id = ${externalId}
-      for share`
-    // Between the two statements the person may have gone, for good: then a new one is made.
-    if (person) return person.isBeingDeleted ? undefined : person.id
-  }
-  throw new Error('A person was gone each time it was to be locked.')
 }
 
 /** Which chunk it is: the number is counted in each tab of a session. */
@@ -200,7 +138,7 @@ export type Intent =
   | { outcome: 'intended' | 'stored' | 'in_flight' | 'refused' }
   | { outcome: 'dead'; deadBlobKey: string }
 
-/** Records the intent to upload a chunk (chunk_intend in the migrations says what it answers). */
+/** Records the intent to upload a chunk (chunk_intend in the migrations says what it returns). */
 export async function intendChunk(sql: Sql, place: ChunkPlace, blobKey: string): Promise<Intent> {
   const { projectId, browserId, sessionId, tab, number } = place
   const [intent] = await sql<Intent>`
@@ -209,34 +147,150 @@ export async function intendChunk(sql: Sql, place: ChunkPlace, blobKey: string):
   return intent as Intent
 }
 
-/** Confirms an upload, which succeeds only while its intent stands. Answers whether it did. */
-export async function confirmChunk(
+/** What the SDK says of a chunk: of its events' times (milliseconds), and what it counted. */
+export interface ToldOfChunk {
+  pages?: number
+  /** From the session's start to the first event and the last. */
+  from?: number
+  to?: number
+  errors?: number
+  failedRequests?: number
+  rageClicks?: number
+  deadClicks?: number
+}
+
+/** Waits for nobody who has a row locked: what has one is left out. */
+const skipLocked = fragment`skip locked`
+const waitForLocks = fragment``
+
+export interface ChunkToIntend extends ChunkPlace {
+  blobKey: string
+}
+
+/**
+ * Records the intents of new chunks of one project in one commit, where nothing stands in the way.
+ * Returns the blob keys of those it recorded; `chunk_intend` says what there is about the others.
+ */
+export async function intendNewChunks(
   sql: Sql,
-  { projectId, sessionId, tab, number }: ChunkPlace,
-  stored: { blobKey: string; bytes: number; pages: number },
-): Promise<boolean> {
-  // The session is locked before the chunk, in the order chunk_intend does it.
-  const confirmed = await sql`
-    with session as materialized (
+  chunks: readonly ChunkToIntend[],
+): Promise<Set<string>> {
+  const { projectId } = chunks[0] as ChunkToIntend
+  const rows = await sql<{ blobKey: string }>`
+    -- statement: intend
+    insert into chunks (project_id, session_id, tab, number, blob_key, intent_until)
+    select ${projectId}, one.session_id, one.tab, one.number, one.blob_key,
+      app_now() + interval '60 seconds'
+    from unnest(
+      ${chunks.map((one) => one.browserId)}::uuid[], ${chunks.map((one) => one.sessionId)}::uuid[],
+      ${chunks.map((one) => one.tab)}::text[], ${chunks.map((one) => one.number)}::integer[],
+      ${chunks.map((one) => one.blobKey)}::text[]
+    ) as one(browser_id, session_id, tab, number, blob_key)
+    cross join lateral (
+      select from browsers b
+      where b.project_id = ${projectId} and b.id = one.browser_id
+        ${isWorking}
+      for share skip locked -- fault: intend-locks-browser
+    ) as working
+    cross join lateral (
+      select from sessions s
+      where s.project_id = ${projectId} and s.id = one.session_id
+        and s.browser_id = one.browser_id
+        and not s.closed -- fault: intend-session-open
+        and s.started_at > app_now() - interval '8 days'
+        and s.packed is null -- fault: intend-unpacked
+      for share skip locked -- fault: intend-locks-session
+    ) as recording
+    on conflict (project_id, session_id, tab, number) do nothing
+    returning blob_key as "blobKey"`
+  return new Set(rows.map(({ blobKey }) => blobKey))
+}
+
+export interface ChunkToConfirm extends ChunkPlace, ToldOfChunk {
+  blobKey: string
+  /** As sealed. */
+  bytes: number
+}
+
+/**
+ * Confirms uploads of one project in one commit, each of which succeeds only while its intent
+ * stands. Returns the blob keys of those that did; of sessions that somebody has locked only where it
+ * waits for them.
+ */
+export async function confirmChunks(
+  sql: Sql,
+  chunks: readonly ChunkToConfirm[],
+  { waits }: { waits: boolean },
+): Promise<Set<string>> {
+  const { projectId } = chunks[0] as ChunkToConfirm
+  // The sessions are locked before the chunks, in the order chunk_intend does it.
+  const rows = await sql<{ blobKey: string }>`
+    with told as (
+      select *
+      from unnest(
+        ${chunks.map((one) => one.sessionId)}::uuid[], ${chunks.map((one) => one.tab)}::text[],
+        ${chunks.map((one) => one.number)}::integer[], ${chunks.map((one) => one.blobKey)}::text[],
+        ${chunks.map((one) => one.bytes)}::integer[],
+        ${chunks.map((one) => one.pages ?? 0)}::integer[],
+        ${chunks.map((one) => one.errors ?? 0)}::integer[],
+        ${chunks.map((one) => one.failedRequests ?? 0)}::integer[],
+        ${chunks.map((one) => one.rageClicks ?? 0)}::integer[],
+        ${chunks.map((one) => one.deadClicks ?? 0)}::integer[],
+        ${chunks.map((one) => one.from ?? null)}::integer[],
+        ${chunks.map((one) => one.to ?? null)}::integer[]
+      ) as one(session_id, tab, number, blob_key, bytes, pages, errors, failed_requests,
+        rage_clicks, dead_clicks, first_event, last_event)
+    ), session as materialized (
       select id from sessions
-      where project_id = ${projectId} and id = ${sessionId}
-      for no key update
+      where project_id = ${projectId}
+        and id = any(${[...new Set(chunks.map((one) => one.sessionId))]}::uuid[])
+      order by id
+      for no key update ${waits ? waitForLocks : skipLocked} -- fault: confirm-locks-session
     ), confirmed as (
       update chunks c
-      set state = 'stored', stored_at = app_now(), bytes = ${stored.bytes}
-      from session
-      where c.project_id = ${projectId} and c.session_id = session.id
-        and c.tab = ${tab} and c.number = ${number} and c.blob_key = ${stored.blobKey}
-        and c.state = 'intent' and c.intent_until > app_now()
-      returning c.session_id, c.stored_at
+      set state = 'stored', stored_at = app_now(), bytes = told.bytes
+      from told
+      join session on session.id = told.session_id
+      where c.project_id = ${projectId} and c.session_id = told.session_id
+        and c.tab = told.tab and c.number = told.number
+        and c.blob_key = told.blob_key -- fault: confirm-blob
+        and c.state = 'intent' -- fault: confirm-intent
+        and c.intent_until > app_now() -- fault: confirm-time
+      returning c.stored_at, told.*
+    ), of_session as (
+      select session_id, count(*) as chunks, sum(bytes) as bytes, sum(pages) as pages,
+        max(stored_at) as stored_at, sum(errors) as errors, sum(failed_requests) as failed_requests,
+        sum(rage_clicks) as rage_clicks, sum(dead_clicks) as dead_clicks,
+        min(first_event) as first_event, max(last_event) as last_event
+      from confirmed
+      group by session_id
+    ), counted as (
+      update sessions s
+      set chunks = s.chunks + one.chunks, bytes = s.bytes + one.bytes,
+        pages = s.pages + one.pages, last_chunk_at = one.stored_at, is_begun = true,
+        is_unpacked = true,
+        errors = s.errors + one.errors, failed_requests = s.failed_requests + one.failed_requests,
+        rage_clicks = s.rage_clicks + one.rage_clicks,
+        dead_clicks = s.dead_clicks + one.dead_clicks,
+        first_event_at = least(
+          s.first_event_at, later(s.started_at, one.first_event)),
+        last_event_at = greatest(
+          s.last_event_at, later(s.started_at, one.last_event))
+      from of_session one
+      where s.project_id = ${projectId} and s.id = one.session_id
     )
-    update sessions s
-    set chunks = s.chunks + 1, bytes = s.bytes + ${stored.bytes},
-      pages = s.pages + ${stored.pages}, last_chunk_at = confirmed.stored_at
-    from confirmed
-    where s.project_id = ${projectId} and s.id = confirmed.session_id
-    returning s.id`
-  return confirmed.length > 0
+    select blob_key as "blobKey" from confirmed`
+  return new Set(rows.map(({ blobKey }) => blobKey))
+}
+
+/** Confirms an upload, which succeeds only while its intent stands. Returns whether it did. */
+export async function confirmChunk(
+  sql: Sql,
+  place: ChunkPlace,
+  stored: { blobKey: string; bytes: number } & ToldOfChunk,
+): Promise<boolean> {
+  const confirmed = await confirmChunks(sql, [{ ...place, ...stored }], { waits: true })
+  return confirmed.has(stored.blobKey)
 }
 
 /** Gives up an intent, so that it is never confirmed and can be collected. */
@@ -253,31 +307,44 @@ export interface DeadChunk {
 }
 
 /**
- * Ends expired intents, the oldest first, and answers them with what was dead already, from those
+ * Ends expired intents, the oldest first, and returns them with what was dead already, from those
  * after `after` on: what cannot be collected now does not stand in the way of the others.
  */
 export async function killOldIntents(
   sql: Sql,
   after: DeadChunk | undefined,
   limit: number,
-): Promise<DeadChunk[]> {
-  return sql<DeadChunk>`
-    with part as (
-      select project_id, session_id, tab, number
-      from chunks
-      where state <> 'stored' and intent_until <= app_now()
-        and (intent_until, blob_key) > (
-          coalesce(${after?.intentUntil}::timestamptz, '-infinity'), ${after?.blobKey ?? ''})
-      order by intent_until, blob_key
-      limit ${limit}
-      for update skip locked
+): Promise<{ dead: DeadChunk[]; last: DeadChunk | undefined }> {
+  const old = await sql<DeadChunk>`
+    select project_id as "projectId", blob_key as "blobKey", intent_until as "intentUntil"
+    from chunks
+    where state <> 'stored'
+      and intent_until <= app_now() -- fault: collect-expired
+      and (intent_until, blob_key) > (
+        coalesce(${after?.intentUntil}::timestamptz, '-infinity'), ${after?.blobKey ?? ''})
+    order by intent_until, blob_key
+    limit ${limit}`
+  const dead: DeadChunk[] = []
+  for (const id of new Set(old.map(({ projectId }) => projectId))) {
+    const keys = old.filter(({ projectId }) => projectId === id).map(({ blobKey }) => blobKey)
+    dead.push(
+      ...(await sql<DeadChunk>`
+        with part as (
+          select session_id, tab, number
+          from chunks
+          where project_id = ${id} and blob_key = any(${keys})
+            and state <> 'stored' -- fault: collect-unconfirmed
+          for update skip locked -- fault: collect-locks-chunk
+        )
+        update chunks c set state = 'dead'
+        from part p
+        where c.project_id = ${id} and c.session_id = p.session_id
+          and c.tab = p.tab and c.number = p.number
+        returning c.project_id as "projectId", c.blob_key as "blobKey",
+          c.intent_until as "intentUntil"`),
     )
-    update chunks c set state = 'dead'
-    from part p
-    where c.project_id = p.project_id and c.session_id = p.session_id
-      and c.tab = p.tab and c.number = p.number and c.state <> 'stored'
-    returning c.project_id as "projectId", c.blob_key as "blobKey",
-      c.intent_until as "intentUntil"`
+  }
+  return { dead, last: old.length === limit ? old.at(-1) : undefined }
 }
 
 /** Forgets dead chunks, whose blobs are gone. */

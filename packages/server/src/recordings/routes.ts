@@ -5,19 +5,16 @@ import {
   readSessionEvents,
   type Session,
 } from '@lethe/contract/session.ts'
-import { ApiError, invalid } from '../api-error.ts'
-import type { Cursors } from '../cursor.ts'
-import { isStorable } from '../json-body.ts'
+import { invalid } from '../api-error.ts'
+import { isStorable } from '../http/body.ts'
+import { type Cursors, readPage } from '../http/page.ts'
+import { isUuid } from '../http/uuid.ts'
 import type { Log } from '../log.ts'
-import { isUuid } from '../uuid.ts'
+import { externalIdOf } from '../persons/external-id.ts'
+import { personNotFound } from '../persons/store.ts'
 import { sendEvents, sessionNotFound } from './send-events.ts'
 import { sessionEvents } from './session-events.ts'
-import {
-  findSession,
-  listSessionsOfPerson as listRows,
-  listTabs,
-  type SessionPosition,
-} from './session-store.ts'
+import { findSession, listSessionsOfPerson as listRows, listTabs } from './session-store.ts'
 import type { Recordings } from './upload.ts'
 
 export interface SessionOptions {
@@ -26,26 +23,25 @@ export interface SessionOptions {
   log: Log
 }
 
-const externalIdMaximum = 200
-
 export const sessionRoutes: FastifyPluginAsyncTypebox<SessionOptions> = async (app, options) => {
   const { recordings, cursors, log } = options
   const { db } = recordings
 
   app.route({
     ...listSessionsOfPerson,
-    handler: async ({ projectId, params: { externalId }, query: { limit, cursor } }) => {
-      if (!isStorable(externalId)) throw invalid('/params/externalId', 'has U+0000')
-      const list = ['sessions of person', projectId, externalId]
-      const after = cursor === undefined ? null : positionOf(cursors.decode(list, cursor))
-      const rows =
-        [...externalId].length > externalIdMaximum
-          ? undefined
-          : await listRows(db.sql, projectId, externalId, after, limit + 1)
-      if (!rows) throw new ApiError('person_not_found', 'No person with this externalId.')
-      const sessions = rows.slice(0, limit)
-      const last = rows.length > limit ? sessions.at(-1) : undefined
-      return { sessions, nextCursor: last ? cursors.encode(list, textOf(last)) : null }
+    handler: async ({ projectId, params, query: { limit, cursor } }) => {
+      const externalId = externalIdOf(params)
+      const page = { cursors, list: ['sessions of person', projectId, externalId], limit, cursor }
+      const { rows, nextCursor } = await readPage(
+        page,
+        ['startedAt', 'id'],
+        async (after, count) => {
+          const found = await listRows(db.sql, projectId, externalId, after, count)
+          if (!found) throw personNotFound()
+          return found
+        },
+      )
+      return { sessions: rows, nextCursor }
     },
   })
 
@@ -66,7 +62,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionOptions> = async (a
       if (!isStorable(tab ?? '')) throw invalid('/query/tab', 'has U+0000')
       reply.type('application/x-ndjson; charset=utf-8').header('cache-control', 'no-store')
       if (request.method === 'HEAD') return reply.send('')
-      const events = sessionEvents(recordings, projectId, session, tab)
+      const events = sessionEvents(recordings, log, projectId, session, tab)
       return sendEvents(events, request, reply, log)
     },
   })
@@ -76,13 +72,4 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionOptions> = async (a
     if (!session) throw sessionNotFound()
     return session
   }
-}
-
-function textOf({ startedAt, id }: SessionPosition): string {
-  return `${startedAt} ${id}`
-}
-
-function positionOf(text: string): SessionPosition {
-  const [startedAt = '', id = ''] = text.split(' ')
-  return { startedAt, id }
 }

@@ -22,7 +22,7 @@ interface Manifest {
 }
 
 /** What pages load by a URL; whatever else the build makes goes into the npm package. */
-const servedNames = ['lethe.js', 'recorder.js']
+const servedNames = ['lethe.js', 'recorder.js', 'more.js']
 
 const versionPattern = /^\d{1,5}\.\d{1,5}\.\d{1,5}(?:-[0-9A-Za-z.-]{1,40})?$/
 
@@ -41,7 +41,7 @@ export async function readSdk(folder: string): Promise<Sdk | undefined> {
   for (const name of servedNames) {
     const bytes = await read(name)
     if (`sha384-${hash('sha384', bytes, 'base64')}` !== manifest.files[name]?.integrity) {
-      throw new Error(`The SDK's ${name} is not the one of its manifest; build it anew.`)
+      throw new Error(`The SDK's ${name} is not the one of its manifest; build it again.`)
     }
     files.set(name, bytes)
   }

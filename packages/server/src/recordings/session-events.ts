@@ -1,14 +1,13 @@
-import { createGunzip } from 'node:zlib'
 import type { Session } from '@lethe/contract/session.ts'
-import { open } from '../blobs/sealing.ts'
+import { BlobMissing } from '../blobs/blobs.ts'
+import { open, packTab, SealBroken } from '../blobs/sealing.ts'
+import type { Log } from '../log.ts'
 import { readBrowserKey } from './browser-keys.ts'
-import { listStoredChunks, type StoredChunk } from './session-store.ts'
+import { ChunkDamaged, expandChunk } from './chunk-body.ts'
+import { type ChunkPosition, listStoredChunks, type StoredChunk } from './session-store.ts'
 import type { Recordings } from './upload.ts'
 
 const chunksAPage = 200
-
-/** Expanded at one go: fewer and larger pieces cost less to hand on. */
-const pieceBytes = 131_072
 
 const newline = 0x0a
 
@@ -19,17 +18,22 @@ export class SessionGone extends Error {
 
 /**
  * The events of a session as ndjson, chunk by chunk from the first one after `after` on: in memory
- * is one chunk as stored and a piece of it expanded. Throws `SessionGone`, and where a chunk is not there or does not open `BlobFault`
- * or `SealBroken`: what came before is right, and nothing comes after.
+ * is one chunk or pack as stored and a piece of it expanded. Where chunks are not there, do not open or
+ * were sent damaged there is an event `lethe.gap`, and the rest follows. Throws `SessionGone`, and
+ * `BlobFault` where the store fails: what came before is right, and nothing comes after.
  */
 export async function* sessionEvents(
   recordings: Recordings,
+  log: Log,
   projectId: number,
   session: Session,
   tab: string | null,
-  after?: StoredChunk,
+  after?: ChunkPosition,
 ): AsyncGenerator<Buffer> {
+  const read = chunkReader(recordings, projectId, session)
   let last = after
+  let gaps = createGaps()
+  let isCut = false
   for (;;) {
     const chunks = await listStoredChunks(
       recordings.db.sql,
@@ -39,30 +43,123 @@ export async function* sessionEvents(
       last,
       chunksAPage,
     )
-    for (const chunk of chunks) yield* chunkEvents(recordings, projectId, session, chunk)
-    if (chunks.length < chunksAPage) return
-    last = chunks.at(-1)
+    for (const chunk of chunks) {
+      const isSameTab = chunk.tab === last?.tab
+      if (!isSameTab) {
+        yield* gaps.end(session)
+        gaps = createGaps()
+      }
+      const expected = isSameTab ? (last as ChunkPosition).number + 1 : 0
+      if (expected === 0) gaps.begin(chunk.number)
+      else gaps.miss(chunk.number - expected)
+      last = chunk
+      try {
+        for await (const piece of chunkEvents(await read(chunk))) {
+          yield* gaps.before(piece)
+          yield piece
+          isCut = piece.at(-1) !== newline
+        }
+      } catch (error) {
+        if (!isHole(error)) throw error
+        // What a page sent damaged is no fault of the store.
+        if (!(error instanceof ChunkDamaged)) {
+          log.fault('session.chunk_lost', error, { projectId })
+        }
+        if (isCut) yield Buffer.of(newline)
+        isCut = false
+        gaps.miss(1)
+      }
+    }
+    if (chunks.length < chunksAPage) break
+  }
+  yield* gaps.end(session)
+}
+
+const isHole = (error: unknown) =>
+  error instanceof BlobMissing || error instanceof SealBroken || error instanceof ChunkDamaged
+
+/** Says in the stream of a tab where chunks of it are missing, on the clock of its events. */
+function createGaps() {
+  let missing = 0
+  let isBegin = false
+  let lastAt: number | undefined
+
+  function* tell(at: number): Generator<Buffer> {
+    if (missing === 0) return
+    const data = { tag: 'lethe.gap', payload: { chunks: missing } }
+    missing = 0
+    yield Buffer.from(`${JSON.stringify({ type: customEvent, timestamp: at, data })}\n`)
+  }
+
+  return {
+    miss(chunks: number): void {
+      missing += chunks
+    },
+    /** A tab numbers its chunks through all its sessions: a later one begins with a page. */
+    begin(number: number): void {
+      missing = number
+      isBegin = true
+    },
+    *before(piece: Buffer): Generator<Buffer> {
+      if (piece.length <= 1) return
+      if (isBegin && piece.toString('latin1', 0, pageBegins.length) === pageBegins) missing = 0
+      isBegin = false
+      yield* tell(lastAt ?? timeAt(piece, piece.indexOf(timeMark)) ?? 0)
+      lastAt = timeAt(piece, piece.lastIndexOf(timeMark)) ?? lastAt
+    },
+    end: (session: Session) => tell(lastAt ?? Date.parse(session.startedAt)),
   }
 }
 
-/** The key is read for each chunk: once it is destroyed, a stream in the making ends as well. */
-async function* chunkEvents(
-  { blobs, browserKeys }: Recordings,
-  projectId: number,
-  session: Session,
-  { tab, number, blobKey }: StoredChunk,
-): AsyncGenerator<Buffer> {
-  const dataKey = await readBrowserKey(browserKeys, projectId, session.browserId)
-  if (dataKey === undefined) throw new SessionGone()
-  const sealed = await blobs.get(blobKey)
-  const gzip = open(dataKey, { projectId, sessionId: session.id, tab, number }, sealed)
-  dataKey.fill(0)
-  const gunzip = createGunzip({ chunkSize: pieceBytes })
-  gunzip.end(gzip)
+/** As rrweb numbers its events. */
+const customEvent = 5
+
+/** The event that comes before the first picture of a page. */
+const pageBegins = '{"type":4,'
+
+/** Inside of a string the quotes would be escaped. */
+const timeMark = '"timestamp":'
+const timeLengthMaximum = 20
+
+function timeAt(piece: Buffer, place: number): number | undefined {
+  if (place < 0) return undefined
+  const from = place + timeMark.length
+  const time = Number.parseFloat(piece.toString('latin1', from, from + timeLengthMaximum))
+  return Number.isFinite(time) ? time : undefined
+}
+
+/**
+ * Reads chunks, still compressed. The key is read for each: once it is destroyed, a stream in the
+ * making ends as well. A pack is kept until a chunk is in another one.
+ */
+function chunkReader({ blobs, browserKeys }: Recordings, projectId: number, session: Session) {
+  let pack: { blobKey: string; bytes: Uint8Array } | undefined
+  return async ({ tab, number, blobKey, ...one }: StoredChunk): Promise<Uint8Array> => {
+    const dataKey = await readBrowserKey(browserKeys, projectId, session.browserId)
+    if (dataKey === undefined) throw new SessionGone()
+    const place = { projectId, sessionId: session.id }
+    try {
+      if (one.pack === null) {
+        return open(dataKey, { ...place, tab, number }, await blobs.get(blobKey))
+      }
+      if (pack?.blobKey !== blobKey) {
+        pack = undefined
+        const sealed = await blobs.get(blobKey)
+        const bytes = open(dataKey, { ...place, tab: packTab, number: one.pack }, sealed)
+        pack = { blobKey, bytes }
+      }
+      return pack.bytes.subarray(one.start, one.start + one.bytes)
+    } finally {
+      dataKey.fill(0)
+    }
+  }
+}
+
+async function* chunkEvents(gzip: Uint8Array): AsyncGenerator<Buffer> {
   let lastByte = newline
-  for await (const part of gunzip as AsyncIterable<Buffer>) {
-    lastByte = part.at(-1) ?? lastByte
-    yield part
+  for await (const piece of expandChunk(gzip)) {
+    lastByte = piece.at(-1) ?? lastByte
+    yield piece
   }
   if (lastByte !== newline) yield Buffer.of(newline)
 }

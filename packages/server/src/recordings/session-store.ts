@@ -1,9 +1,12 @@
 import type { Session, SessionTab } from '@lethe/contract/session.ts'
+import { packTab } from '../blobs/sealing.ts'
 import { fragment, type Sql } from '../sql.ts'
 
 const sessionColumns = fragment`
   s.id, s.browser_id as "browserId", s.started_at as "startedAt",
-  s.last_chunk_at as "lastChunkAt", s.chunks, s.bytes::float8 as bytes, s.pages, s.url,
+  s.last_chunk_at as "lastChunkAt", s.first_event_at as "firstEventAt",
+  s.last_event_at as "lastEventAt", s.errors, s.failed_requests as "failedRequests",
+  s.rage_clicks as "rageClicks", s.dead_clicks as "deadClicks", s.chunks, s.bytes::float8 as bytes, s.pages, s.url,
   s.user_agent as "userAgent", s.sdk_version as "sdkVersion"`
 
 /** Where a page of sessions begins: right after this one. */
@@ -33,7 +36,7 @@ export async function listSessionsOfPerson(
       select *
       from sessions s
       where s.project_id = ${projectId} and s.browser_id = l.browser_id and not s.closed
-        and (s.started_at, s.id) < (
+        and s.is_begun and (s.started_at, s.id) < (
           coalesce(${after?.startedAt ?? null}::timestamptz, 'infinity'),
           coalesce(${after?.id ?? null}::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
       order by s.started_at desc, s.id desc
@@ -58,12 +61,28 @@ export async function findSession(
   return session
 }
 
+/** The chunks of a session, also those in packs, whose rows are gone. */
+const storedChunks = (projectId: number, sessionId: string) => fragment`(
+  select tab, number, blob_key, null::integer as pack, 0 as start, bytes, stored_at
+  from chunks
+  where project_id = ${projectId} and session_id = ${sessionId} and state = 'stored'
+    and tab <> ${packTab}
+  union all
+  select (e ->> 0) collate "C", (e ->> 1)::integer, p.blob_key, p.number, (e ->> 3)::integer,
+    (e ->> 4)::integer, to_timestamp((e ->> 5)::float8 / 1000)
+  from sessions s
+  cross join lateral jsonb_array_elements(s.packed) e
+  join chunks p on p.project_id = s.project_id and p.session_id = s.id and p.tab = ${packTab}
+    and p.number = (e ->> 2)::integer and p.state = 'stored'
+  where s.project_id = ${projectId} and s.id = ${sessionId}
+) c`
+
 export function listTabs(sql: Sql, projectId: number, sessionId: string): Promise<SessionTab[]> {
   return sql<SessionTab>`
-    select tab, count(*)::integer as chunks, sum(bytes)::float8 as bytes,
+    select tab, count(*)::integer as chunks,
+      (max(number) - min(number) + 1 - count(*))::integer as "missingChunks", sum(bytes)::float8 as bytes,
       min(stored_at) as "firstChunkAt", max(stored_at) as "lastChunkAt"
-    from chunks
-    where project_id = ${projectId} and session_id = ${sessionId} and state = 'stored'
+    from ${storedChunks(projectId, sessionId)}
     group by tab
     order by min(stored_at), tab`
 }
@@ -72,7 +91,14 @@ export interface StoredChunk {
   tab: string
   number: number
   blobKey: string
+  /** Where it is in a pack; null: it is a blob by itself. */
+  pack: number | null
+  start: number
+  bytes: number
 }
+
+/** A place to read on from. */
+export type ChunkPosition = Pick<StoredChunk, 'tab' | 'number'>
 
 /** The stored chunks of a session in order, those after `after`, of all tabs or of one. */
 export function listStoredChunks(
@@ -80,14 +106,13 @@ export function listStoredChunks(
   projectId: number,
   sessionId: string,
   tab: string | null,
-  after: StoredChunk | undefined,
+  after: ChunkPosition | undefined,
   limit: number,
 ): Promise<StoredChunk[]> {
   return sql<StoredChunk>`
-    select tab, number, blob_key as "blobKey"
-    from chunks
-    where project_id = ${projectId} and session_id = ${sessionId} and state = 'stored'
-      and (${tab}::text is null or tab = ${tab})
+    select tab, number, blob_key as "blobKey", pack, start, bytes
+    from ${storedChunks(projectId, sessionId)}
+    where (${tab}::text is null or tab = ${tab})
       and (tab, number) > (${after?.tab ?? ''}, ${after?.number ?? -1})
     order by tab, number
     limit ${limit}`

@@ -1,16 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { BlobFault, type Blobs, sessionPrefix } from '../blobs/blobs.ts'
 import { seal } from '../blobs/sealing.ts'
+import { release } from '../release.ts'
 import type { Db, Sql } from '../sql.ts'
 import { type BrowserKeys, readBrowserKey } from './browser-keys.ts'
+import { type ChunkWriter, chunkWriter } from './chunk-writer.ts'
 import {
   type ChunkPlace,
-  confirmChunk,
   type DeadChunk,
   deleteDeadChunks,
-  intendChunk,
+  type Intent,
   killIntent,
   killOldIntents,
+  type ToldOfChunk,
 } from './ingest-store.ts'
 
 export interface Recordings {
@@ -31,29 +33,57 @@ const deadChunksAPart = 200
 
 export type UploadOutcome = 'stored' | 'in_flight' | 'refused'
 
-/**
- * Stores a chunk: intent, put, confirm. The database knows of the blob before it exists, and what
- * is not confirmed is deleted again, here or by `collectDeadChunks`. `refused`: the browser is
- * retired, or the session ended. Throws `BlobFault` where the store fails.
- */
-export async function storeChunk(
+/** Stores a chunk, as `storeBlob` does. */
+export function storeChunk(
   recordings: Recordings,
   place: ChunkPlace,
-  chunk: { gzip: Buffer; pages: number },
+  { gzip, ...told }: { gzip: Buffer } & ToldOfChunk,
+  options: UploadOptions & { writer?: ChunkWriter } = {},
+): Promise<UploadOutcome> {
+  const { intend, confirm } = options.writer ?? chunkWriter(recordings.db)
+  const rows: RowsOfBlob = {
+    intend: (blobKey) => intend({ ...place, blobKey }),
+    confirm: (stored) => confirm({ ...place, ...stored, ...told }),
+  }
+  return storeBlob(recordings, place, gzip, rows, options)
+}
+
+export interface StoredBlob {
+  blobKey: string
+  /** As sealed. */
+  bytes: number
+}
+
+/** What is written to the database about a blob. */
+export interface RowsOfBlob {
+  intend(blobKey: string): Promise<Intent>
+  /** Returns whether the intent still stood. */
+  confirm(stored: StoredBlob): Promise<boolean>
+}
+
+/**
+ * Stores what belongs to a place: intent, put, confirm. The database knows of the blob before it
+ * exists, and what is not confirmed is deleted again, here or by `collectDeadChunks`. `refused`: the
+ * browser is retired, or the session ended. Throws `BlobFault` where the store fails.
+ */
+export async function storeBlob(
+  recordings: Recordings,
+  place: ChunkPlace,
+  plain: Uint8Array,
+  rows: RowsOfBlob,
   { putSeconds = putSecondsDefault }: UploadOptions = {},
 ): Promise<UploadOutcome> {
-  const { db, blobs } = recordings
   const blobKey = newBlobKey(place)
-  const intended = await intend(recordings, place, blobKey)
+  const intended = await intend(recordings, place.projectId, () => rows.intend(blobKey))
   if (intended !== 'intended') return intended
 
-  const bytes = await sealAndPut(recordings, place, blobKey, chunk.gzip, putSeconds)
+  const bytes = await sealAndPut(recordings, place, blobKey, plain, putSeconds)
   if (bytes === undefined) return 'refused'
 
-  // Where the answer to this is lost the chunk may be confirmed: then the blob stays, and the
-  // client's repetition finds out.
-  if (await confirmChunk(db.sql, place, { blobKey, bytes, pages: chunk.pages })) return 'stored'
-  await blobs.delete([blobKey])
+  // Where the answer to this is lost the blob may be confirmed: then it stays, and the repetition
+  // finds out.
+  if (await rows.confirm({ blobKey, bytes })) return 'stored'
+  await recordings.blobs.delete([blobKey])
   return 'refused'
 }
 
@@ -65,24 +95,24 @@ function newBlobKey({ projectId, browserId, sessionId, tab, number }: ChunkPlace
 
 async function intend(
   { db, blobs }: Recordings,
-  place: ChunkPlace,
-  blobKey: string,
+  projectId: number,
+  ask: () => Promise<Intent>,
 ): Promise<'intended' | UploadOutcome> {
-  const intent = await intendChunk(db.sql, place, blobKey)
+  const intent = await ask()
   if (intent.outcome !== 'dead') return intent.outcome
   // An earlier upload failed. What is left of it goes first, and its row last.
   await blobs.delete([intent.deadBlobKey])
-  await deleteDeadChunks(db.sql, place.projectId, [intent.deadBlobKey])
-  const second = await intendChunk(db.sql, place, blobKey)
+  await deleteDeadChunks(db.sql, projectId, [intent.deadBlobKey])
+  const second = await ask()
   return second.outcome === 'dead' ? 'in_flight' : second.outcome
 }
 
-/** Answers the size of the blob; undefined where there is no place for it any more. */
+/** Returns the size of the blob; undefined where there is no place for it any more. */
 async function sealAndPut(
   recordings: Recordings,
   place: ChunkPlace,
   blobKey: string,
-  gzip: Buffer,
+  plain: Uint8Array,
   putSeconds: number,
 ): Promise<number | undefined> {
   const { db, blobs, browserKeys } = recordings
@@ -92,10 +122,13 @@ async function sealAndPut(
       await giveUp(recordings, place.projectId, blobKey)
       return undefined
     }
-    const sealed = seal(dataKey, place, gzip)
+    const sealed = seal(dataKey, place, plain)
     dataKey.fill(0)
+    const { length } = sealed
     await withinSeconds(putSeconds, (signal) => blobs.put(blobKey, sealed, signal))
-    return sealed.length
+    // Not where it failed: it may still be at it.
+    release(sealed)
+    return length
   } catch (error) {
     const code = error instanceof BlobFault ? error.code : undefined
     if (code === 'aborted') {
@@ -141,14 +174,14 @@ async function withinSeconds<T>(
 
 /**
  * Takes away what uploads left that were never confirmed: blob first, then row. A fault of the
- * blob store is thrown when all others were tried. Answers how many rows went.
+ * blob store is thrown when all others were tried. Returns how many rows went.
  */
 export async function collectDeadChunks(sql: Sql, blobs: Blobs): Promise<number> {
   let collected = 0
   let last: DeadChunk | undefined
   let fault: unknown
   for (;;) {
-    const dead = await killOldIntents(sql, last, deadChunksAPart)
+    const { dead, last: next } = await killOldIntents(sql, last, deadChunksAPart)
     for (const projectId of new Set(dead.map((chunk) => chunk.projectId))) {
       const keys = dead.filter((one) => one.projectId === projectId).map((one) => one.blobKey)
       try {
@@ -159,11 +192,9 @@ export async function collectDeadChunks(sql: Sql, blobs: Blobs): Promise<number>
         fault ??= error
       }
     }
-    if (dead.length < deadChunksAPart) break
-    last = dead.reduce((a, b) => (placeInOrder(a) > placeInOrder(b) ? a : b))
+    if (!next) break
+    last = next
   }
   if (fault !== undefined) throw fault
   return collected
 }
-
-const placeInOrder = (chunk: DeadChunk) => `${chunk.intentUntil} ${chunk.blobKey}`

@@ -29,10 +29,12 @@ for (const [network, prefix] of [
   notPublic.addSubnet(network, prefix, 'ipv4')
 }
 for (const [network, prefix] of [
-  // Teredo, benchmarking, ORCHID and others; 6to4; documentation.
+  // Teredo, benchmarking, ORCHID and others; documentation; 6to4.
   ['2001::', 23],
   ['2001:db8::', 32],
   ['2002::', 16],
+  // The old test network 6bone, given back, and documentation.
+  ['3ffe::', 16],
   ['3fff::', 20],
 ] as const) {
   notPublic.addSubnet(network, prefix, 'ipv6')

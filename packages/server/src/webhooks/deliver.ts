@@ -20,7 +20,7 @@ export interface DeliveryOptions {
   secret: Buffer
   allowPrivate: boolean
   version: string
-  /** How often it is looked for deliveries that are due. */
+  /** How often it looks for deliveries that are due and that it was not told of. */
   pollSeconds?: number
   timeoutSeconds?: number
 }
@@ -38,18 +38,39 @@ const keptDays = 30
 const deletedAPart = 1_000
 const pruneSeconds = 3_600
 
+export interface Deliveries {
+  /** Looks for deliveries now. */
+  wake(): void
+  stop(): Promise<void>
+}
+
 /** Delivers events until it is stopped. Any number of processes may do so at once. */
-export function startDeliveries(options: DeliveryOptions): { stop(): Promise<void> } {
-  const { db, log, pollSeconds = 1 } = options
+export function startDeliveries(options: DeliveryOptions): Deliveries {
+  const { db, log, pollSeconds = 2 } = options
   const running = new Set<Promise<void>>()
+  let isStopped = false
+  let claiming: Promise<void> = Promise.resolve()
+  let retry: NodeJS.Timeout | undefined
+
+  function wake(): void {
+    if (isStopped) return
+    claiming = claiming.then(claimAndStart).catch((error) => log.fault('webhooks.claim', error))
+  }
 
   async function claimAndStart(): Promise<void> {
     const free = deliveriesAtOnce - running.size
-    if (free === 0) return
-    for (const delivery of await claimDeliveries(db.sql, free, leaseSeconds)) {
+    if (free === 0 || isStopped) return
+    const claimed = await claimDeliveries(db.sql, free, leaseSeconds)
+    for (const delivery of claimed) {
       const attempt = deliver(options, delivery)
         .catch((error) => log.fault('webhooks.attempt', error, { projectId: delivery.projectId }))
-        .finally(() => running.delete(attempt))
+        .finally(() => {
+          running.delete(attempt)
+          // There may be more than had room, and the first retry is due before the next look.
+          if (claimed.length === free) wake()
+          clearTimeout(retry)
+          retry = setTimeout(wake, retrySeconds[0] * 1_000).unref()
+        })
       running.add(attempt)
     }
   }
@@ -61,8 +82,11 @@ export function startDeliveries(options: DeliveryOptions): { stop(): Promise<voi
   const stopClaiming = repeat('webhooks.claim', pollSeconds, claimAndStart, log)
   const stopPruning = repeat('webhooks.prune', pruneSeconds, prune, log)
   return {
+    wake,
     async stop() {
-      await Promise.all([stopClaiming(), stopPruning()])
+      isStopped = true
+      clearTimeout(retry)
+      await Promise.all([stopClaiming(), stopPruning(), claiming])
       await Promise.all(running)
     },
   }
@@ -116,7 +140,7 @@ function sendDelivery(
 function resultOf({ attempts, isEnabled }: ClaimedDelivery, sent: SendResult | Refused) {
   const { status } = sent
   const isDelivered = status !== null && status >= 200 && status < 300
-  // 410 says that the receiver is there no more.
+  // 410 says that the receiver is gone.
   const isFinal = isDelivered || status === 410 || !isEnabled
   const pause = retrySeconds[attempts - 1]
   const result: DeliveryResult = {

@@ -11,16 +11,16 @@ import {
 } from '@lethe/contract/dashboard-webhooks.ts'
 import type { FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
-import { type AuditNote, writeAudit } from '../dashboard/audit-store.ts'
-import type { DashboardApp, DashboardContext } from '../dashboard/context.ts'
-import { memberOf } from '../members/authenticate.ts'
+import { readPage } from '../http/page.ts'
+import { isUuid } from '../http/uuid.ts'
+import { type AuditNote, writeAudit } from '../members/audit-store.ts'
+import { actorOf } from '../members/authenticate.ts'
+import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import type { Sql } from '../sql.ts'
-import { isUuid } from '../uuid.ts'
 import { isPublicAddress, literalAddress } from './address.ts'
 import { webhookSecret } from './secret.ts'
 import {
   advanceSecret,
-  type DeliveryPosition,
   deleteWebhook,
   findWebhook,
   insertTestDelivery,
@@ -73,9 +73,9 @@ function endpointRoutes(app: DashboardApp, { db, webhooks: settings }: Dashboard
       const webhook = await db.begin(async (tx) => {
         const before = await existingWebhook(tx, projectId, params.webhookId)
         await updateWebhook(tx, projectId, before.id, {
-          url: url ?? before.url,
-          events: body.events ? [...new Set(body.events)] : before.events,
-          isEnabled: body.isEnabled ?? before.isEnabled,
+          ...(url !== undefined && { url }),
+          ...(body.events && { events: [...new Set(body.events)] }),
+          ...(body.isEnabled !== undefined && { isEnabled: body.isEnabled }),
         })
         await writeAudit(tx, {
           ...noteOf(request, 'webhook.changed', before.id),
@@ -140,14 +140,11 @@ function deliveryRoutes(app: DashboardApp, { db, cursors }: DashboardContext): v
     ...listDeliveriesEndpoint,
     handler: async ({ projectId, params, query }) => {
       const { id } = await existingWebhook(db.sql, projectId, params.webhookId)
-      const { limit, cursor } = query
-      const list = ['deliveries', projectId, id]
-      const after = cursor === undefined ? null : positionOf(cursors.decode(list, cursor))
-      const rows = await listDeliveries(db.sql, projectId, id, after, limit + 1)
-      const deliveries = rows.slice(0, limit)
-      const last = rows.length > limit ? deliveries.at(-1) : undefined
-      const nextCursor = last ? cursors.encode(list, `${last.createdAt} ${last.id}`) : null
-      return { deliveries, nextCursor }
+      const page = { cursors, list: ['deliveries', projectId, id], ...query }
+      const { rows, nextCursor } = await readPage(page, ['createdAt', 'id'], (after, count) =>
+        listDeliveries(db.sql, projectId, id, after, count),
+      )
+      return { deliveries: rows, nextCursor }
     },
   })
 
@@ -179,8 +176,7 @@ async function existingWebhook(sql: Sql, projectId: number, id: string): Promise
 
 function noteOf(request: FastifyRequest, action: AuditNote['action'], id: string): AuditNote {
   const { projectId } = request
-  const { memberId } = memberOf(request)
-  return { action, memberId, projectId, subject: { kind: 'webhook', id } }
+  return { ...actorOf(request), action, projectId, subject: { kind: 'webhook', id } }
 }
 
 /**
@@ -189,10 +185,10 @@ function noteOf(request: FastifyRequest, action: AuditNote['action'], id: string
  */
 function receiverOf(text: string, allowPrivate: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !/^https?:$/.test(url.protocol)) throw invalid('/body/url', 'is no https URL')
-  if (url.protocol === 'http:' && !allowPrivate) throw invalid('/body/url', 'is no https URL')
+  if (!url || !/^https?:$/.test(url.protocol)) throw invalid('/body/url', 'is not an https URL')
+  if (url.protocol === 'http:' && !allowPrivate) throw invalid('/body/url', 'is not an https URL')
   if (url.username !== '' || url.password !== '') {
-    throw invalid('/body/url', 'has a user or a password in it')
+    throw invalid('/body/url', 'contains a user or a password')
   }
   const address = literalAddress(url)
   if (!allowPrivate && address !== undefined && !isPublicAddress(address)) {
@@ -200,9 +196,4 @@ function receiverOf(text: string, allowPrivate: boolean): string {
   }
   url.hash = ''
   return url.href
-}
-
-function positionOf(text: string): DeliveryPosition {
-  const [createdAt = '', id = ''] = text.split(' ')
-  return { createdAt, id }
 }

@@ -3,13 +3,13 @@ import { createHmac } from 'node:crypto'
 export interface WebhookSecret {
   projectId: number
   webhookId: string
-  /** Goes up by one each time the secret is made anew. */
+  /** Goes up by one each time the secret is renewed. */
   version: number
 }
 
 /**
- * The secret of a webhook as the Standard Webhooks libraries take it. It is derived anew each time
- * and stored nowhere: who has the database alone can sign nothing.
+ * The secret of a webhook as the Standard Webhooks libraries take it. It is derived each time
+ * and stored nowhere: the database alone is not enough to sign anything.
  */
 export function webhookSecret(
   key: Buffer,

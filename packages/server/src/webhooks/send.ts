@@ -15,7 +15,7 @@ export interface SendOptions {
 const answerBytesMaximum = 65_536
 
 /**
- * Posts a body to a URL, following no redirect, and answers the status or why there was none. It
+ * Posts a body to a URL, following no redirect, and returns the status or why there was none. It
  * throws nothing: whatever goes wrong is the receiver's.
  */
 export function send(

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import type { Webhook, WebhookDelivery, WebhookEvent } from '@lethe/contract/dashboard-webhooks.ts'
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import { notifyDeliveries } from '../erasure/jobs.ts'
 import { fragment, type Sql } from '../sql.ts'
 
 const webhookColumns = fragment`
@@ -48,14 +50,18 @@ export async function insertWebhook(
   return (row as { id: string }).id
 }
 
+/** What is not given stays as it is, also for somebody else who changes it at the same time. */
 export async function updateWebhook(
   sql: Sql,
   projectId: number,
   id: string,
-  { url, events, isEnabled }: Pick<Webhook, 'url' | 'events' | 'isEnabled'>,
+  { url, events, isEnabled }: Partial<Pick<Webhook, 'url' | 'events' | 'isEnabled'>>,
 ): Promise<void> {
   await sql`
-    update webhooks set url = ${url}, events = ${events}::text[], is_enabled = ${isEnabled}
+    update webhooks
+    set url = coalesce(${url ?? null}, url),
+        events = coalesce(${events ?? null}::text[], events),
+        is_enabled = coalesce(${isEnabled ?? null}::boolean, is_enabled)
     where project_id = ${projectId} and id = ${id}`
 }
 
@@ -63,7 +69,7 @@ export async function deleteWebhook(sql: Sql, projectId: number, id: string): Pr
   await sql`delete from webhooks where project_id = ${projectId} and id = ${id}`
 }
 
-/** Goes on to the next secret; the one before signs too for `overlapHours`. Answers its number. */
+/** Goes on to the next secret; the one before signs too for `overlapHours`. Returns its number. */
 export async function advanceSecret(
   sql: Sql,
   projectId: number,
@@ -80,7 +86,8 @@ export async function advanceSecret(
 }
 
 const deliveryColumns = fragment`
-  id, event, job_id as "jobId", created_at as "createdAt", state, attempts,
+  id, event, job_id as "jobId", created_at as "createdAt", state,
+  earlier_attempts + attempts as attempts,
   next_attempt_at as "nextAttemptAt", ended_at as "endedAt", last_status as "lastStatus",
   last_error_code as "lastErrorCode"`
 
@@ -118,10 +125,11 @@ export async function insertTestDelivery(
     insert into webhook_deliveries (project_id, webhook_id, event)
     values (${projectId}, ${webhookId}, 'webhook.test')
     returning ${deliveryColumns}`
+  notifyDeliveries(sql)
   return delivery as WebhookDelivery
 }
 
-/** Begins a delivery anew, under its id; one that is on its way right now is sent once more. */
+/** Sends a delivery again, under its id; one that is on its way right now is sent once more. */
 export async function resendDelivery(
   sql: Sql,
   projectId: number,
@@ -130,10 +138,12 @@ export async function resendDelivery(
 ): Promise<WebhookDelivery | undefined> {
   const [delivery] = await sql<WebhookDelivery>`
     update webhook_deliveries
-    set state = 'pending', attempts = 0, next_attempt_at = app_now(), ended_at = null,
+    set state = 'pending', earlier_attempts = earlier_attempts + attempts, attempts = 0,
+        next_attempt_at = app_now(), ended_at = null,
         lease_token = null, lease_until = null
     where project_id = ${projectId} and webhook_id = ${webhookId} and id = ${id}
     returning ${deliveryColumns}`
+  if (delivery) notifyDeliveries(sql)
   return delivery
 }
 
@@ -158,26 +168,53 @@ export interface ClaimedDelivery {
  * Takes the deliveries that are due longest, of any project, at most `limit`. The attempt is
  * counted here; one whose process goes away is made again when its lease has ended.
  */
-export function claimDeliveries(
+export async function claimDeliveries(
   sql: Sql,
+  limit: number,
+  leaseSeconds: number,
+): Promise<ClaimedDelivery[]> {
+  const projects = await sql<{ id: number }>`
+    select project_id as id
+    from (
+      select project_id, next_attempt_at
+      from webhook_deliveries
+      where state = 'pending' and next_attempt_at <= (select app_now())
+        and (lease_until is null or lease_until <= (select app_now()))
+      order by next_attempt_at
+      limit ${limit}
+    ) due
+    group by project_id
+    order by min(next_attempt_at)`
+  const claimed: ClaimedDelivery[] = []
+  for (const { id } of projects) {
+    if (claimed.length === limit) break
+    claimed.push(...(await claimDeliveriesOf(sql, id, limit - claimed.length, leaseSeconds)))
+  }
+  return claimed
+}
+
+function claimDeliveriesOf(
+  sql: Sql,
+  projectId: number,
   limit: number,
   leaseSeconds: number,
 ): Promise<ClaimedDelivery[]> {
   return sql<ClaimedDelivery>`
     with due as (
-      select project_id, id
+      select id
       from webhook_deliveries
-      where state = 'pending' and next_attempt_at <= (select app_now())
+      where project_id = ${projectId} and state = 'pending'
+        and next_attempt_at <= (select app_now())
         and (lease_until is null or lease_until <= (select app_now()))
       order by next_attempt_at
       limit ${limit}
       for update skip locked
     ), claimed as (
       update webhook_deliveries d
-      set attempts = attempts + 1, lease_token = gen_random_uuid(),
+      set attempts = attempts + 1, lease_token = md5(${randomUUID()} || d.id)::uuid,
           lease_until = app_now() + ${leaseSeconds} * interval '1 second'
       from due
-      where d.project_id = due.project_id and d.id = due.id
+      where d.project_id = ${projectId} and d.id = due.id
       returning d.*
     )
     select c.project_id as "projectId", c.id, c.event, c.created_at as "createdAt", c.attempts,
@@ -190,8 +227,8 @@ export function claimDeliveries(
         'startedAt', instant_text(j.started_at), 'completedAt', instant_text(j.completed_at))
       end as job
     from claimed c
-    join webhooks w on w.project_id = c.project_id and w.id = c.webhook_id
-    left join deletion_jobs j on j.project_id = c.project_id and j.id = c.job_id`
+    join webhooks w on w.project_id = ${projectId} and w.id = c.webhook_id
+    left join deletion_jobs j on j.project_id = ${projectId} and j.id = c.job_id`
 }
 
 /** How an attempt went: `retrySeconds` until the next one, null where there is none. */
@@ -218,23 +255,23 @@ export async function endAttempt(
     where project_id = ${projectId} and id = ${id} and lease_token = ${leaseToken}`
 }
 
-/** The receiver said that it is there no more (410): nothing is sent to it until it is enabled. */
+/** The receiver said that it is gone (410): nothing is sent to it until it is enabled. */
 export async function disableWebhook(sql: Sql, projectId: number, id: string): Promise<void> {
   await sql`update webhooks set is_enabled = false where project_id = ${projectId} and id = ${id}`
 }
 
-/** Deletes a part of the deliveries that ended longer ago than `days`; answers how many. */
+/** Deletes a part of the deliveries that ended longer ago than `days`; returns how many. */
 export async function deleteOldDeliveries(sql: Sql, days: number, limit: number): Promise<number> {
-  const deleted = await sql`
-    with old as (
-      select project_id, id
-      from webhook_deliveries
-      where state <> 'pending' and ended_at < app_now() - ${days} * interval '1 day'
-      limit ${limit}
-    )
-    delete from webhook_deliveries d
-    using old
-    where d.project_id = old.project_id and d.id = old.id
-    returning d.id`
-  return deleted.length
+  const old = await sql<{ projectId: number; id: string }>`
+    select project_id as "projectId", id
+    from webhook_deliveries
+    where state <> 'pending' and ended_at < app_now() - ${days} * interval '1 day'
+    limit ${limit}`
+  for (const project of new Set(old.map(({ projectId }) => projectId))) {
+    const ids = old.filter(({ projectId }) => projectId === project).map(({ id }) => id)
+    await sql`
+      delete from webhook_deliveries
+      where project_id = ${project} and id = any(${ids}::uuid[]) and state <> 'pending'`
+  }
+  return old.length
 }

@@ -34,7 +34,7 @@ export function chanceOf(suite: string): Chance {
   return { seed, below: (limit) => Math.floor(next() * limit) }
 }
 
-/** The interruptions of a schedule; `LETHE_BOUND` says otherwise, for who looks into one scenario. */
+/** The preemptions of a schedule; `LETHE_BOUND` says otherwise, for who looks into one scenario. */
 export function boundOf([normal, deep]: [normal: number, deep: number]): number {
   const { LETHE_BOUND } = process.env
   return LETHE_BOUND ? Number(LETHE_BOUND) : byDepth(normal, deep)

@@ -6,7 +6,7 @@ interface Choice {
   /** What an option costs: 1 where it interrupts a lane that could have gone on. */
   costs: number[]
   chosen: number
-  /** Interruptions before this choice. */
+  /** Preemptions before this choice. */
   spent: number
 }
 
@@ -19,7 +19,7 @@ interface Branch {
 /** A schedule as it was run. */
 interface Ran {
   choices: Choice[]
-  /** For whoever has to understand a fault: `lane: step` a line. */
+  /** To understand a fault: `lane: step` a line. */
   trace: string[]
   /** Several lanes waited for locks at once, so who went on was the database's choice. */
   hasDatabaseChosen: boolean
@@ -38,9 +38,9 @@ export interface Exploration {
 }
 
 export interface ExploreOptions {
-  /** The interruptions a schedule may have at most. */
+  /** The preemptions a schedule may have at most. */
   bound: number
-  /** Begins a schedule anew from the same state. */
+  /** Starts a schedule again from the same state. */
   begin(): Promise<Scheduler>
   /** Time passes for all who sleep; called when nobody can do anything else. */
   passTime(): Promise<void>
@@ -74,7 +74,7 @@ export class Caught extends Error {
 }
 
 /**
- * Runs every schedule with at most `bound` interruptions, depth first. A switch from a lane that
+ * Runs every schedule with at most `bound` preemptions, depth first. A switch from a lane that
  * ended, waits for a lock or sleeps is free, so all of those are always tried. Throws `Caught` for
  * the first schedule in which `observe` or `end` throws.
  *

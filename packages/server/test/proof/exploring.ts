@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { Crash } from '../erasure-faults.ts'
 import { type Exploration, explore } from './explorer.ts'
 import { type Fault, sow } from './faults.ts'
@@ -7,10 +5,11 @@ import { checkAlways, checkAtRest } from './invariants.ts'
 import { operationsOf, recordPerson } from './operations.ts'
 import type { Scenario } from './scenario.ts'
 import { type Scheduler, startLanes } from './scheduler.ts'
+import { treeOf } from './tree.ts'
 import type { World } from './world.ts'
 
 /**
- * Explores a scenario: every schedule of its actors with at most `bound` interruptions, each from
+ * Explores a scenario: every schedule of its actors with at most `bound` preemptions, each from
  * the same state, each with all that has to hold looked at after it. Throws `Caught` for the first
  * schedule that breaks something. A fault is sown when all has been planted.
  */
@@ -38,26 +37,26 @@ export async function exploreScenario(
     world.watch = (what, key) => checkOrder(world, what, key)
     const actors = Object.entries(scenario.actors(act, planted, world))
     const pids = await world.pids(actors.length)
-    const gates = scenario.isSplit ? await world.shutGates(pids) : undefined
+    const breakpoints = scenario.isSplit ? await world.setBreakpoints(pids) : undefined
     return startLanes(
       world.eye,
       actors.map(([name, run], index) => ({ name, run, pid: pids[index] as number })),
-      gates,
+      breakpoints,
     )
   }
 
   async function end(scheduler: Scheduler): Promise<void> {
-    if (scenario.isSplit) await world.openGates()
-    const terms = scenario.terms ?? {}
+    if (scenario.isSplit) await world.removeBreakpoints()
+    const allowances = scenario.allowances ?? {}
     if (world.violation) throw world.violation
     const answers = answersOf(scheduler, scenario)
-    checkAlways(before, await world.facts(), terms)
+    checkAlways(before, await world.facts(), allowances)
     Object.assign(world, { death: undefined, failure: undefined })
     await bringToRest(world, scenario)
     if (world.violation) throw world.violation
     const atRest = await world.facts()
-    checkAlways(before, atRest, terms)
-    checkAtRest(atRest, terms)
+    checkAlways(before, atRest, allowances)
+    checkAtRest(atRest, allowances)
     scenario.expect?.(answers, atRest, planted)
   }
 
@@ -105,7 +104,7 @@ function answersOf(scheduler: Scheduler, { death }: Scenario): Record<string, un
 }
 
 /** Every process is well again, and time passes until there is nothing left to do. */
-async function bringToRest(world: World, { terms }: Scenario): Promise<void> {
+async function bringToRest(world: World, { allowances }: Scenario): Promise<void> {
   const act = operationsOf(world)
   const isOpen = async () =>
     (await world.eye`select from deletion_jobs where status in ('pending', 'running')`).length > 0
@@ -117,9 +116,9 @@ async function bringToRest(world: World, { terms }: Scenario): Promise<void> {
       if (attempts > 20) throw new Error('attempts follow one on the other')
     }
   }
-  await world.forward(61)
+  await world.forward(allowances?.mayPack ? 86_461 : 61)
   await act.collect()
-  if (terms?.mayExpire) await act.expire()
+  if (allowances?.mayExpire) await act.expire()
 }
 
 /** What has to be so before a step takes place: keys go before blobs, and the person goes last. */
@@ -128,10 +127,12 @@ async function checkOrder({ eye, folder }: World, what: string, key: string): Pr
   if (what === 'blobs.deletePrefix' && browserId) {
     const keys = await eye`select from browser_keys where browser_id = ${browserId}`
     if (keys.length > 0) throw new Error('blobs are deleted whose key is still there')
+    const open = await eye`select from browsers where id = ${browserId} and not retired`
+    if (open.length > 0) throw new Error('blobs are deleted of a browser that is not retired')
   }
   if (/^delete from persons/.test(what)) {
-    const jobs = await eye<{ ledger: string; sessions: number }>`
-      select 'ledger/' || j.project_id || '/' || j.id || '.json' as ledger,
+    const jobs = await eye<{ id: string; sessions: number }>`
+      select j.id,
         (select count(*)::integer
          from person_browsers l
          join sessions s on s.browser_id = l.browser_id
@@ -140,7 +141,8 @@ async function checkOrder({ eye, folder }: World, what: string, key: string): Pr
       where j.status = 'running'`
     if (jobs.length === 0) throw new Error('a person goes whom no job is about any more')
     // Of several jobs one is that person's.
-    const known = jobs.filter(({ ledger }) => existsSync(join(folder, ledger)))
+    const entries = [...treeOf(folder).files.keys()].filter((one) => one.startsWith('ledger/'))
+    const known = jobs.filter(({ id }) => entries.some((one) => one.endsWith(`-${id}.jws`)))
     if (known.length === 0) throw new Error('a person goes who is not in the ledger')
     if (known.every(({ sessions }) => sessions > 0))
       throw new Error('a person goes whose sessions are still there')
@@ -148,8 +150,12 @@ async function checkOrder({ eye, folder }: World, what: string, key: string): Pr
 }
 
 /** After a step: blobs go before the rows that lead to them. */
-async function checkInventory(world: World, { terms = {} }: Scenario, step: string): Promise<void> {
-  if (terms.mayLeaveSealed || terms.mayPutLate) return
+async function checkInventory(
+  world: World,
+  { allowances = {} }: Scenario,
+  step: string,
+): Promise<void> {
+  if (allowances.mayLeaveSealed || allowances.mayPutLate) return
   if (!/: (?:commit|delete from (?:chunks|sessions)|blobs\.put|with part as)/.test(step)) return
   const rows = await world.eye<{ key: string }>`select blob_key as key from chunks`
   const known = new Set(rows.map(({ key }) => key))

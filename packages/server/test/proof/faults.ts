@@ -3,25 +3,27 @@ import type { Step } from '../../src/erasure/steps.ts'
 import { fragment, type Sql } from '../../src/sql.ts'
 
 /*
- * Faults sown into the product, one at a time: a lock clause, a condition, a fence or a statement
- * taken away, an order swapped. What they are for is to show that the suites would notice.
+ * Faults in the product, one at a time: a lock, a condition or a statement is removed, an order is
+ * swapped. They show that the exploration would notice.
  */
 
 export interface Fault {
-  /** In the text of the product's statements; `$1` there is written as `¤0¤`. */
-  statements?: Rewriting[]
-  /** In the text of a function of the database. */
-  function?: Omit<Rewriting, 'of'> & { name: string }
+  /** Clauses of the product's SQL. */
+  clauses?: Clause[]
+  /** In the text of a function of the database, which a migration has created for good. */
+  function?: { name: string; find: string; instead: string }
   /** In the order or the list of an erasure's steps. */
   steps?: (steps: Step[]) => Step[]
   blobs?: (blobs: Blobs) => Blobs
 }
 
-export interface Rewriting {
-  /** Only in statements that have this in them. */
-  of: RegExp
-  find: RegExp
-  replace: string
+/** The lines of a statement that end with `-- fault: NAME`. */
+export interface Clause {
+  name: string
+  /** Only in the statement that has a line `-- statement: WITHIN`, if several share the clause. */
+  within?: string
+  /** What stands in place of the lines; nothing if not given. */
+  instead?: string
 }
 
 /** The fault that is sown at the moment, and which of its parts have changed something. */
@@ -30,9 +32,20 @@ export const sown: { fault: Fault | undefined; met: Set<unknown> } = {
   met: new Set(),
 }
 
-/** What of a fault has nothing left to change, as the product has moved on: it shows nothing. */
-export function unmet({ statements = [], steps, blobs, function: one }: Fault): unknown[] {
-  return [...statements, steps, blobs, one].filter((part) => part && !sown.met.has(part))
+/** The parts of a fault that have changed nothing: either the code is gone, or it never ran. */
+export function unmet({ clauses = [], steps, blobs, function: one }: Fault): string[] {
+  const parts: [part: unknown, message: string][] = [
+    ...clauses.map((clause): [unknown, string] => [
+      clause,
+      `No statement that ran has the anchor "-- fault: ${clause.name}"${
+        clause.within ? ` and the line "-- statement: ${clause.within}"` : ''
+      }.`,
+    ]),
+    [one, `The function ${one?.name} does not contain "${one?.find}".`],
+    [steps, 'The list of steps was not changed.'],
+    [blobs, 'The blob store was not called.'],
+  ]
+  return parts.filter(([part]) => part && !sown.met.has(part)).map(([, message]) => message)
 }
 
 /** A statement with its fragments put in, as one template. */
@@ -46,13 +59,26 @@ export function statementOf(strings: TemplateStringsArray, values: unknown[]): S
   const flat = fragment(strings, ...values)
   const whole = flat.strings.reduce((text, part, index) => `${text}¤${index - 1}¤${part}`)
   let text = whole
-  for (const rewriting of sown.fault?.statements ?? []) {
-    if (!rewriting.of.test(whole)) continue
-    const faulty = text.replace(rewriting.find, rewriting.replace)
-    if (faulty !== text) sown.met.add(rewriting)
+  for (const clause of sown.fault?.clauses ?? []) {
+    const faulty = withFault(text, clause)
+    if (faulty !== text) sown.met.add(clause)
     text = faulty
   }
   return text === whole ? { text, strings, values } : templateOf(text, flat.values)
+}
+
+/** The statement with the fault in this clause; the same text if it has no such clause. */
+export function withFault(text: string, { name, within, instead }: Clause): string {
+  const lines = text.split('\n')
+  if (within && !lines.some((line) => line.trim() === `-- statement: ${within}`)) return text
+  const isMine = (line: string) => line.endsWith(`-- fault: ${name}`)
+  const first = lines.findIndex(isMine)
+  return lines
+    .flatMap((line, index) => {
+      if (!isMine(line)) return [line]
+      return index === first && instead !== undefined ? [instead] : []
+    })
+    .join('\n')
 }
 
 function templateOf(text: string, values: unknown[]): Statement {
@@ -79,20 +105,20 @@ export function blobsOf(blobs: Blobs): Blobs {
   return change(blobs)
 }
 
-/** Sows a fault; answers how to take it out again. */
+/** Sows a fault. Returns how to remove it again. */
 export async function sow(
   fault: Fault,
   eye: Sql,
   query: (text: string) => Promise<unknown>,
 ): Promise<() => Promise<void>> {
   Object.assign(sown, { fault, met: new Set() })
-  const { function: rewriting } = fault
+  const { function: one } = fault
   let original: string | undefined
-  if (rewriting) {
+  if (one) {
     const [row] = await eye<{ text: string }>`
-      select pg_get_functiondef(oid) as text from pg_proc where proname = ${rewriting.name}`
-    const faulty = row!.text.replace(rewriting.find, rewriting.replace)
-    if (faulty !== row!.text) sown.met.add(rewriting)
+      select pg_get_functiondef(oid) as text from pg_proc where proname = ${one.name}`
+    const faulty = row!.text.replace(one.find, one.instead)
+    if (faulty !== row!.text) sown.met.add(one)
     original = row!.text
     await query(faulty)
   }

@@ -21,7 +21,7 @@ describe('whichever way they meet', () => {
         const found = await exploreScenario(world, scenario, bound)
         const milliseconds = Math.round(performance.now() - begun)
         console.log(
-          `${found.schedules - found.repeated} schedules (${bound} interruptions), ` +
+          `${found.schedules - found.repeated} schedules (${bound} preemptions), ` +
             `${found.repeated} once more, ${found.steps} steps, ${found.blocked} waits, ` +
             `${milliseconds} ms: ${scenario.name}`,
         )

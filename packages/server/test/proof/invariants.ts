@@ -5,7 +5,7 @@ import type { Facts, Row } from './world.ts'
  * the product: not its SQL, not its listing of blobs.
  */
 
-export interface Terms {
+export interface Allowances {
   /** Nobody but the erasures deletes rows of recordings, so what they counted is exact. */
   areCountsExact?: boolean
   /** A process died over an upload to a bucket: its blob may stay, sealed under a key that is gone. */
@@ -18,6 +18,8 @@ export interface Terms {
   mayFail?: boolean
   /** Retention takes recordings away too. */
   mayExpire?: boolean
+  /** A session is packed, so its chunks may be in a pack; a day later what it replaced is gone. */
+  mayPack?: boolean
   /** A statement stands still while time passes: what it wrote then was decided before. */
   mayStandStill?: boolean
   /** Moments need not keep the retry delays: the ledger goes on at once. */
@@ -25,22 +27,23 @@ export interface Terms {
 }
 
 /** Throws for the first rule that is broken. */
-export function checkAlways(planted: Facts, facts: Facts, terms: Terms): void {
-  checkJobs(facts, terms)
+export function checkAlways(planted: Facts, facts: Facts, allowances: Allowances): void {
+  checkJobs(facts, allowances)
   checkFlags(facts)
-  if (!terms.mayExpire) checkFences(facts)
+  checkLedger(facts)
+  if (!allowances.mayExpire) checkFences(facts)
   checkRetirement(planted, facts)
   for (const job of facts.jobs) {
-    if (job.status === 'completed') checkCompleted(planted, facts, job, terms)
+    if (job.status === 'completed') checkCompleted(planted, facts, job, allowances)
   }
-  checkFiles(facts, terms)
+  checkFiles(facts, allowances)
   checkBystanders(planted, facts)
 }
 
 /** What has to hold besides when every process is well again and has had its time. */
-export function checkAtRest(facts: Facts, terms: Terms): void {
+export function checkAtRest(facts: Facts, allowances: Allowances): void {
   for (const job of facts.jobs) {
-    const ends = terms.mayFail ? ['completed', 'failed'] : ['completed']
+    const ends = allowances.mayFail ? ['completed', 'failed'] : ['completed']
     must(ends.includes(job.status), `a job that rests is ${job.status}`)
   }
   for (const chunk of facts.chunks) {
@@ -62,15 +65,15 @@ function must(holds: boolean, otherwise: string): asserts holds {
 
 const ranks: Record<string, number> = { pending: 0, running: 1, completed: 2, failed: 2 }
 
-function checkJobs({ history, jobs, attempts }: Facts, terms: Terms): void {
+function checkJobs({ history, jobs, attempts }: Facts, allowances: Allowances): void {
   for (const { op, at, old: before, new: after } of ofPlace(history, 'deletion_jobs')) {
     must(op !== 'DELETE' && after !== null, 'a job was deleted')
     if (!before) continue
-    if (!terms.mayHurry) checkLease(at, before, after, attempts, terms)
+    if (!allowances.mayHurry) checkLease(at, before, after, attempts, allowances)
     const [from, to] = [ranks[before.status] as number, ranks[after.status] as number]
     must(from <= to, `a job went from ${before.status} to ${after.status}`)
     must(from < 2 || same(before, after), 'a job that had ended was changed')
-    const isBack = after.attempts === before.attempts - 1 && terms.mayHandBack === true
+    const isBack = after.attempts === before.attempts - 1 && allowances.mayHandBack === true
     must(after.attempts >= before.attempts || isBack, 'an attempt was not counted')
     must(
       !before.started_at || before.started_at === after.started_at || isBack,
@@ -82,10 +85,13 @@ function checkJobs({ history, jobs, attempts }: Facts, terms: Terms): void {
   for (const job of jobs) {
     must(job.attempts >= 0 && job.attempts <= 5, `a job had ${job.attempts} attempts`)
     must((job.status === 'completed') === (job.completed_at !== null), 'completedAt is wrong')
-    must(job.status !== 'running' || job.attempts >= 1 || terms.mayHandBack === true, 'uncounted')
+    must(
+      job.status !== 'running' || job.attempts >= 1 || allowances.mayHandBack === true,
+      'uncounted',
+    )
     const mine = attempts.filter((attempt) => attempt.job_id === job.id)
     must(mine.length === job.attempts, `${job.attempts} attempts, ${mine.length} noted`)
-    if (terms.mayHurry || terms.mayHandBack) continue
+    if (allowances.mayHurry || allowances.mayHandBack) continue
     mine.slice(1).forEach((attempt, index) => {
       const rest = Date.parse(attempt.started_at) - Date.parse(mine[index]?.ended_at)
       const delay = [30, 60, 120, 240][index] as number
@@ -100,7 +106,7 @@ function checkLease(
   before: Row,
   after: Row,
   attempts: Row[],
-  { mayStandStill = false }: Terms,
+  { mayStandStill = false }: Allowances,
 ): void {
   if (before.lease_token === null) return
   const isHeld = Date.parse(before.lease_until) > Date.parse(at)
@@ -122,7 +128,7 @@ function checkLease(
   if (outcome === 'lost') must(!isHeld, 'a lease was lost that was not over')
 }
 
-/** A worker changes something only while it has a job; whoever lost it changes nothing any more. */
+/** A worker changes something only while it has a job; a worker that lost it changes nothing any more. */
 function checkFences({ history }: Facts): void {
   const holders = new Map<string, number>()
   const workers = new Set<number>()
@@ -189,22 +195,30 @@ function checkRetirement(planted: Facts, { history, persons, links, browsers }: 
     const person = persons.find((one) => one.id === link.person_id)
     const browser = browsers.find((one) => one.id === link.browser_id)
     must(person !== undefined && browser !== undefined, 'a link leads nowhere')
-    must(
-      person.deletion_job_id === null || browser.retired,
-      'a browser of a person being deleted is not retired',
-    )
   }
 }
 
-function checkCompleted(planted: Facts, facts: Facts, job: Row, terms: Terms): void {
+/** What was compared is not looked at again, so nothing that is open may be behind that. */
+function checkLedger({ ledger, ledgerState, jobs }: Facts): void {
+  const [state] = ledgerState
+  for (const { job_id, number, state: entryState } of ledger) {
+    must(number <= state?.last_number, 'an entry has a number that was not given')
+    must(entryState !== 'open' || number > state?.compared_to, 'an open entry counts as compared')
+    const job = jobs.find((one) => one.id === job_id)
+    const isOver = job?.status === 'completed' || job?.status === 'failed'
+    must(isOver === (entryState !== 'open'), 'an entry is open exactly while its job is')
+  }
+}
+
+function checkCompleted(planted: Facts, facts: Facts, job: Row, allowances: Allowances): void {
   const personId = personOf(planted, facts, job)
   must(!facts.persons.some((one) => one.id === personId), 'a completed job left its person')
   must(!facts.links.some((one) => one.person_id === personId), 'a completed job left a link')
   const browserIds = everLinked(planted, facts, personId)
   const sessionIds = sessionsOf(planted, facts, browserIds)
-  if (job.keep_recordings) checkKept(planted, facts, browserIds, terms)
-  else checkGone(facts, job, browserIds, sessionIds, terms)
-  checkProofs(facts, job, personId, job.keep_recordings ? [] : browserIds)
+  if (job.keep_recordings) checkKept(planted, facts, browserIds, allowances)
+  else checkGone(facts, job, browserIds, sessionIds, allowances)
+  checkProofs(facts, job, personId, job.keep_recordings ? [] : browserIds, allowances)
 }
 
 function checkGone(
@@ -212,7 +226,7 @@ function checkGone(
   job: Row,
   browserIds: string[],
   sessionIds: string[],
-  terms: Terms,
+  allowances: Allowances,
 ): void {
   const left = {
     browsers: facts.browsers.filter((one) => browserIds.includes(one.id)),
@@ -220,13 +234,13 @@ function checkGone(
     sessions: facts.sessions.filter((one) => browserIds.includes(one.browser_id)),
     chunks: facts.chunks.filter((one) => sessionIds.includes(one.session_id)),
     blobs: [...facts.files.keys()].filter(
-      (key) => !terms.mayLeaveSealed && browserIds.some((id) => key.includes(id)),
+      (key) => !allowances.mayLeaveSealed && browserIds.some((id) => key.includes(id)),
     ),
   }
   for (const [name, rows] of Object.entries(left)) {
     must(rows.length === 0, `a completed job left ${rows.length} ${name}`)
   }
-  if (!terms.areCountsExact) return
+  if (!allowances.areCountsExact) return
   const deleted = (place: string, isMine: (row: Row) => boolean) =>
     ofPlace(facts.history, place).filter((one) => one.op === 'DELETE' && isMine(one.old as Row))
       .length
@@ -240,13 +254,21 @@ function checkGone(
 }
 
 /** What is kept stays whole, and leads to nobody. */
-function checkKept(planted: Facts, facts: Facts, browserIds: string[], terms: Terms): void {
+function checkKept(
+  planted: Facts,
+  facts: Facts,
+  browserIds: string[],
+  allowances: Allowances,
+): void {
   for (const id of browserIds) {
     const browser = facts.browsers.find((one) => one.id === id)
-    must(browser?.retired === true || terms.mayExpire === true, 'a kept browser is not retired')
+    must(
+      browser?.retired === true || allowances.mayExpire === true,
+      'a kept browser is not retired',
+    )
     must(!facts.links.some((link) => link.browser_id === id), 'a kept browser is somebody’s')
   }
-  if (terms.mayExpire) return
+  if (allowances.mayExpire || allowances.mayPack) return
   for (const place of ['keys', 'sessions', 'chunks'] as const) {
     const isMine = (row: Row) =>
       browserIds.includes(row.browser_id) ||
@@ -266,16 +288,26 @@ function checkKept(planted: Facts, facts: Facts, browserIds: string[], terms: Te
 
 const idOf = (row: Row) => `${row.id ?? row.blob_key ?? row.browser_id}`
 
-function checkProofs(facts: Facts, job: Row, personId: string, browserIds: string[]): void {
-  const file = facts.files.get(`ledger/${job.project_id}/${job.id}.json`)
-  must(file !== undefined, 'a completed job is not in the ledger')
-  const entry = JSON.parse(file.toString())
+function checkProofs(
+  facts: Facts,
+  job: Row,
+  personId: string,
+  browserIds: string[],
+  allowances: Allowances,
+): void {
+  const key = [...facts.files.keys()].find((one) => one.endsWith(`-${job.id}.jws`))
+  must(key !== undefined, 'a completed job is not in the ledger')
+  const [, payload] = String(facts.files.get(key)).split('.')
+  const entry = JSON.parse(Buffer.from(payload as string, 'base64url').toString())
+  const row = facts.ledger.find((one) => one.job_id === job.id)
+  must(row?.state === 'completed', 'the database does not know the entry of a completed job')
+  must(key.includes(`/${row.number}-`), 'the database knows the entry under another number')
   must(entry.personId === personId, 'the ledger names another person')
-  must(
-    browserIds.every((id) => entry.browserIds.includes(id)) &&
-      (browserIds.length > 0 || entry.browserIds.length === 0),
-    'the ledger names other browsers',
-  )
+  // Those that the retention had deleted before are named nowhere any more.
+  const areNamed =
+    allowances.mayExpire === true || browserIds.every((id) => entry.browserIds.includes(id))
+  const areTheirs = entry.browserIds.every((id: string) => browserIds.includes(id))
+  must(areNamed && areTheirs, 'the ledger names other browsers')
   const receipts = facts.receipts.filter((one) => one.project_id === job.project_id)
   must(receipts.filter((one) => one.job_id === job.id).length === 1, 'not one receipt of a job')
   receipts.forEach((one, index) => {
@@ -284,18 +316,18 @@ function checkProofs(facts: Facts, job: Row, personId: string, browserIds: strin
 }
 
 /** Every blob has its row, at any time: what no row leads to nobody would find. */
-function checkFiles(facts: Facts, terms: Terms): void {
+function checkFiles(facts: Facts, allowances: Allowances): void {
   const known = new Set(facts.chunks.map((chunk) => chunk.blob_key))
   const keys = new Set(facts.keys.map((key) => key.browser_id))
   for (const key of facts.files.keys()) {
     if (key.startsWith('ledger/') || known.has(key)) continue
     const browserId = key.split('/')[2] as string
-    const isSealed = terms.mayLeaveSealed === true && !keys.has(browserId)
+    const isSealed = allowances.mayLeaveSealed === true && !keys.has(browserId)
     must(isSealed, 'a blob has no row')
   }
 }
 
-/** Whoever is called `bystander`, and the other project, are as they were, byte for byte. */
+/** The people called `bystander`, and the other project, are as they were, byte for byte. */
 function checkBystanders(planted: Facts, facts: Facts): void {
   const before = bystanders(planted)
   const after = bystanders(facts)

@@ -1,10 +1,20 @@
 import { gzipSync } from 'node:zlib'
+import type { Properties } from '@lethe/contract/person.ts'
 import { runAttempts, runNextAttempt } from '../../src/erasure/attempt.ts'
-import { noteProgress, reapLostAttempts } from '../../src/erasure/attempts.ts'
-import { type ClaimedJob, claimJobs, takeOver, togetherMaximum } from '../../src/erasure/claim.ts'
+import {
+  type ClaimedJob,
+  claimJobs,
+  noteProgress,
+  reapLostAttempts,
+  takeOver,
+  togetherMaximum,
+} from '../../src/erasure/job-leases.ts'
 import { reapplyLedger } from '../../src/erasure/reapply.ts'
-import { expireRecordings } from '../../src/recordings/retention.ts'
-import { collectDeadChunks } from '../../src/recordings/upload.ts'
+import { personWriter } from '../../src/persons/writer.ts'
+import { type ChunkWriter, chunkWriter } from '../../src/recordings/chunk-writer.ts'
+import { packSession } from '../../src/recordings/pack.ts'
+import { collectDeadChunks, type Recordings, storeChunk } from '../../src/recordings/upload.ts'
+import { expireRecordings } from '../../src/retention/retention.ts'
 import type { TestProject } from '../fixtures.ts'
 import { asStep } from './scheduler.ts'
 import { retryDelaysSeconds, type World } from './world.ts'
@@ -26,6 +36,7 @@ export type Operations = ReturnType<typeof operationsOf>
 export function operationsOf(world: World, project: TestProject = world.project) {
   const { options, recordings } = world
   const { db } = options
+  const writePerson = personWriter(db)
 
   async function send(method: string, path: string, body?: unknown): Promise<Answer> {
     const payload = body === undefined ? undefined : JSON.stringify(body)
@@ -57,17 +68,31 @@ export function operationsOf(world: World, project: TestProject = world.project)
       send('POST', '/v1/persons', { externalId, properties }),
     patch: (externalId: string, properties: object) =>
       send('PATCH', `/v1/persons/${externalId}`, { properties }),
+    /** POSTs that reach the writer in one turn of the event loop; as requests they come as they come. */
+    postTogether: (externalIds: string[], properties: Properties) =>
+      Promise.all(
+        externalIds.map(async (externalId): Promise<Answer> => {
+          const { id: projectId } = project
+          const write = { projectId, externalId, properties, createMissing: true }
+          const { outcome } = await writePerson(write, 100)
+          return { status: statusOf[outcome] ?? 500, json: undefined }
+        }),
+      ),
     get: (externalId: string) => send('GET', `/v1/persons/${externalId}`),
     remove: (externalId: string, keepRecordings = false) =>
       send('DELETE', `/v1/persons/${externalId}?keepRecordings=${keepRecordings}`),
     start: (browserId?: string) => ingest(`start?${key}`, JSON.stringify({ browserId })),
     identify: (browserId: string, userId: string) =>
       ingest(`identify?${key}`, JSON.stringify({ browserId, userId })),
+    withdraw: (browserId: string) => ingest(`withdraw?${key}`, JSON.stringify({ browserId })),
     chunk: ({ browserId, sessionId }: Place, number: number, tab = 't') =>
       ingest(
         `chunks?${key}&browser=${browserId}&session=${sessionId}&tab=${tab}&number=${number}`,
         gzipSync(`{"type":3,"timestamp":${number}}\n`),
       ),
+    /** Chunks of several sessions whose intents share a commit, and their confirmations another. */
+    chunksTogether: (places: Place[], number: number) =>
+      storeTogether(recordings, project.id, places, number),
     /** Of a worker: the next attempt at whatever is due. */
     attempt: (stopping?: AbortSignal) =>
       stopping ? attemptThatStops(world, stopping) : runNextAttempt(options),
@@ -79,6 +104,20 @@ export function operationsOf(world: World, project: TestProject = world.project)
     takeOver: (jobId: string) => takeOver(db.sql, project.id, jobId),
     reap: () => reapLostAttempts(db.sql, retryDelaysSeconds),
     reapply: () => reapplyLedger(options),
+    pack: ({ browserId, sessionId }: Place) =>
+      packSession(recordings, {
+        projectId: project.id,
+        browserId,
+        id: sessionId,
+        startedAt: '',
+        lastChunkAt: null,
+      }),
+    /** The events of a session, as the server API returns them. */
+    readEvents: async ({ sessionId }: Place) => {
+      const authorization = `Bearer ${project.secretKey}`
+      const url = `/v1/sessions/${sessionId}/events`
+      return (await world.app().inject({ url, headers: { authorization } })).body
+    },
     expire: () => expireRecordings(recordings),
     collect: () => collectDeadChunks(db.sql, recordings.blobs),
     forward: (seconds: number) =>
@@ -93,6 +132,53 @@ async function attemptThatStops({ options }: World, stopping: AbortSignal) {
   const sentAt = performance.now()
   const [job] = await claimJobs(options.db.sql, 1)
   return job && runAttempts(options, [job], sentAt, stopping)
+}
+
+async function storeTogether(
+  recordings: Recordings,
+  projectId: number,
+  places: Place[],
+  number: number,
+): Promise<Answer[]> {
+  const { intend, confirm } = chunkWriter(recordings.db)
+  const { promise: allArePut, resolve } = Promise.withResolvers<void>()
+  let awaited = places.length
+  const arrive = () => {
+    awaited -= 1
+    if (awaited === 0) resolve()
+  }
+  const storeOne = async (place: Place): Promise<Answer> => {
+    let isPut = false
+    const writer: ChunkWriter = {
+      intend,
+      async confirm(chunk) {
+        isPut = true
+        arrive()
+        await allArePut
+        return confirm(chunk)
+      },
+    }
+    const chunk = { gzip: gzipSync(`{"type":3,"timestamp":${number}}\n`) }
+    const whole = { projectId, ...place, tab: 't', number }
+    try {
+      const outcome = await storeChunk(recordings, whole, chunk, { writer })
+      return { status: statusOf[outcome] ?? 500, json: undefined }
+    } finally {
+      if (!isPut) arrive()
+    }
+  }
+  return Promise.all(places.map(storeOne))
+}
+
+const statusOf: Record<string, number> = {
+  stored: 200,
+  in_flight: 409,
+  refused: 410,
+
+  created: 201,
+  updated: 200,
+  unchanged: 200,
+  deleting: 409,
 }
 
 function jsonOf(text: string): unknown {

@@ -1,11 +1,11 @@
-import type { Terms } from './invariants.ts'
+import type { Allowances } from './invariants.ts'
 import { type Answer, done, type Operations, recordPerson } from './operations.ts'
 import type { Death, Facts, Failure, World } from './world.ts'
 
 /** Operations that meet, and what must come of it whichever way they meet. */
 export interface Scenario {
   name: string
-  /** Interruptions of a schedule in a normal run and in a deep one. */
+  /** Preemptions of a schedule in a normal run and in a deep one. */
   bounds: [normal: number, deep: number]
   /** Fewer schedules than this, with these bounds, mean that some were not tried. */
   schedulesMinimum: [normal: number, deep: number]
@@ -19,7 +19,7 @@ export interface Scenario {
     planted: any,
     world: World,
   ): Record<string, () => Promise<unknown>>
-  terms?: Terms
+  allowances?: Allowances
   death?: Death
   failure?: Failure
   isBucket?: boolean

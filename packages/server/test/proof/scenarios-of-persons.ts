@@ -6,7 +6,7 @@ export const scenariosOfPersons: Scenario[] = [
   {
     name: 'DELETE ∥ DELETE, same flag: one job for both',
     bounds: [1, 3],
-    schedulesMinimum: [10, 10],
+    schedulesMinimum: [6, 6],
     plant: plantAda,
     actors: (act) => ({ '1 DELETE': () => act.remove('ada'), '2 DELETE': () => act.remove('ada') }),
     expect(answers, atRest) {
@@ -18,7 +18,7 @@ export const scenariosOfPersons: Scenario[] = [
   {
     name: 'DELETE ∥ DELETE, other flag: one 202, one 409',
     bounds: [1, 3],
-    schedulesMinimum: [10, 10],
+    schedulesMinimum: [6, 6],
     plant: plantAda,
     actors: (act) => ({
       '1 DELETE': () => act.remove('ada'),
@@ -34,7 +34,7 @@ export const scenariosOfPersons: Scenario[] = [
     bounds: [0, 2],
     schedulesMinimum: [6, 435],
     plant: plantAda,
-    terms: { areCountsExact: true },
+    allowances: { areCountsExact: true },
     actors: (act) => ({
       '1 DELETE': () => act.remove('ada'),
       '2 DELETE': () => act.remove('ada'),
@@ -50,11 +50,9 @@ export const scenariosOfPersons: Scenario[] = [
     bounds: [0, 1],
     schedulesMinimum: [6, 60],
     plant: async (act) => [await recordPerson(act, 'grace'), await recordPerson(act, 'ada')],
-    terms: { areCountsExact: true },
+    allowances: { areCountsExact: true },
     actors: (act) => ({
-      // The first finds nobody waiting and goes alone; the others go together after it.
-      '1 POSTs': () =>
-        Promise.all(['first', 'ada', 'grace', 'alan'].map((name) => act.post(name, { n: 1 }))),
+      '1 POSTs': () => act.postTogether(['first', 'ada', 'grace', 'alan'], { n: 1 }),
       '2 DELETE': () => act.remove('ada'),
       '3 worker': () => work(act),
     }),
@@ -68,7 +66,7 @@ export const scenariosOfPersons: Scenario[] = [
   {
     name: 'POST ∥ DELETE: merged and then erased, or 409',
     bounds: [1, 3],
-    schedulesMinimum: [6, 6],
+    schedulesMinimum: [4, 4],
     plant: plantAda,
     actors: (act) => ({
       '1 DELETE': () => act.remove('ada'),
@@ -82,7 +80,7 @@ export const scenariosOfPersons: Scenario[] = [
   {
     name: 'PATCH ∥ DELETE ∥ POST: merged and then erased, or 409',
     bounds: [1, 3],
-    schedulesMinimum: [25, 35],
+    schedulesMinimum: [18, 20],
     plant: plantAda,
     actors: (act) => ({
       '1 DELETE': () => act.remove('ada', true),
@@ -99,7 +97,7 @@ export const scenariosOfPersons: Scenario[] = [
     bounds: [1, 3],
     schedulesMinimum: [25, 71],
     plant: plantDeleted(),
-    terms: { areCountsExact: true },
+    allowances: { areCountsExact: true },
     actors: (act) => ({
       '1 worker': () => work(act),
       '2 POST': async () => {
@@ -157,7 +155,7 @@ export const scenariosOfPersons: Scenario[] = [
       await recordPerson(act, 'ada')
       return done(act.start())
     },
-    terms: { areCountsExact: true },
+    allowances: { areCountsExact: true },
     actors: (act, { browserId }: Place) => ({
       '1 identify': () => act.identify(browserId, 'ada'),
       '2 DELETE': () => act.remove('ada'),

@@ -1,4 +1,4 @@
-import { done, type Place } from './operations.ts'
+import { done, type Place, recordPerson } from './operations.ts'
 import { ada, check, isOneOf, plantAda, type Scenario, work } from './scenario.ts'
 
 /** What the retention takes away beside the erasure. */
@@ -12,7 +12,7 @@ export const scenariosOfRetention: Scenario[] = [
       await act.forward(31 * 86_400)
       return planted
     },
-    terms: { mayExpire: true },
+    allowances: { mayExpire: true },
     actors: (act) => ({
       '1 retention': () => act.expire(),
       '2 DELETE': () => act.remove('ada'),
@@ -20,6 +20,73 @@ export const scenariosOfRetention: Scenario[] = [
     }),
     expect(_answers, atRest) {
       check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+  {
+    name: 'retention ∥ DELETE ∥ worker at a browser whose last recording is gone: its link ends once',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 500],
+    plant: async (act, world) => {
+      const { places } = await recordPerson(act, 'ada', { chunks: 0 })
+      // As after a retention that was broken off between the session and its browser.
+      const { browserId, sessionId } = places[0]!
+      await world.query(`
+        delete from sessions where id = '${sessionId}';
+        update browsers set to_check = true where id = '${browserId}'`)
+    },
+    allowances: { mayExpire: true },
+    actors: (act) => ({
+      '1 retention': () => act.expire(),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect(_answers, atRest) {
+      check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+  {
+    name: 'a withdrawal ∥ DELETE ∥ worker: the recordings are gone, whoever was first',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 6],
+    plant: async (act, world) => {
+      await world.query(
+        `update projects set allows_withdrawal = true where id = ${world.project.id}`,
+      )
+      return plantAda(act)
+    },
+    allowances: { mayExpire: true },
+    actors: (act, { places }) => ({
+      '1 withdrawal': () => act.withdraw(places[0]!.browserId),
+      '2 DELETE': () => act.remove('ada'),
+      '3 worker': () => work(act),
+    }),
+    expect(answers, atRest, { places }) {
+      isOneOf(answers['1 withdrawal'], 200)
+      check(ada(atRest).length === 0, 'the person is there')
+      const isThere = atRest.sessions.some(({ id }) => id === places[0]!.sessionId)
+      check(!isThere, 'a recording is there')
+    },
+  },
+  {
+    name: 'a withdrawal ∥ chunk ∥ identify: nothing is recorded for the browser after it',
+    bounds: [0, 1],
+    schedulesMinimum: [6, 88],
+    plant: async (act, world) => {
+      await world.query(
+        `update projects set allows_withdrawal = true where id = ${world.project.id}`,
+      )
+      return done(act.start())
+    },
+    allowances: { mayExpire: true },
+    actors: (act, place: Place) => ({
+      '1 withdrawal': () => act.withdraw(place.browserId),
+      '2 chunk': () => act.chunk(place, 0),
+      '3 identify': () => act.identify(place.browserId, 'ada'),
+    }),
+    expect(answers) {
+      isOneOf(answers['1 withdrawal'], 200)
+      isOneOf(answers['2 chunk'], 200, 410)
+      isOneOf(answers['3 identify'], 200, 410)
     },
   },
   {
@@ -31,7 +98,7 @@ export const scenariosOfRetention: Scenario[] = [
       await act.forward(31 * 86_400)
       return started
     },
-    terms: { mayExpire: true },
+    allowances: { mayExpire: true },
     actors: (act, { browserId }: Place) => ({
       '1 retention': () => act.expire(),
       '2 start': () => act.start(browserId),
@@ -41,7 +108,8 @@ export const scenariosOfRetention: Scenario[] = [
       isOneOf(answers['2 start'], 200, 410)
       isOneOf(answers['3 identify'], 200, 410)
       const isThere = atRest.browsers.some((one) => one.id === browserId)
-      const isUsed = [answers['2 start'], answers['3 identify']].some((one) => one.status === 200)
+      // An identify alone records nothing: a link ends with the browser's last recording.
+      const isUsed = answers['2 start'].status === 200
       check(isThere || !isUsed, 'a browser that was told to go on is gone')
       const started = answers['2 start'].json.sessionId
       check(
@@ -63,7 +131,7 @@ export const scenariosOfRetention: Scenario[] = [
         return planted
       },
       isBucket,
-      terms: { mayExpire: true },
+      allowances: { mayExpire: true },
       actors: (act, { places }) => ({
         '1 retention': () => act.expire(),
         '2 chunk': () => act.chunk(places[0], 7),

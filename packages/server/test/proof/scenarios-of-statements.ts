@@ -1,6 +1,7 @@
-import type { ClaimedJob } from '../../src/erasure/claim.ts'
-import { done, type Place } from './operations.ts'
+import type { ClaimedJob } from '../../src/erasure/job-leases.ts'
+import { done, type Place, recordPerson } from './operations.ts'
 import {
+  bystanders,
   check,
   isOneOf,
   isStoredIfAnswered,
@@ -15,39 +16,74 @@ import {
  */
 export const scenariosOfStatements: Scenario[] = [
   {
-    name: 'in the midst of a start ∥ DELETE: in the erased set, or 410',
+    name: 'in the midst of a start ∥ DELETE and worker: in the erased set, or 410',
     bounds: [1, 2],
     schedulesMinimum: [10, 40],
     isSplit: true,
     plant: plantAda,
     actors: (act, { places }) => ({
       '1 start': () => act.start(places[0].browserId),
-      '2 DELETE': () => act.remove('ada'),
+      '2 DELETE and worker': async () => [await act.remove('ada'), await act.attempt()],
     }),
-    expect({ '1 start': answer }) {
+    expect({ '1 start': answer }, atRest) {
       isOneOf(answer, 200, 410)
+      check(atRest.sessions.length === bystanders.sessions, 'a session is left')
     },
   },
   {
-    name: 'in the midst of a chunk ∥ DELETE: in the erased set, or 410',
+    name: 'in the midst of a chunk ∥ DELETE and worker: in the erased set, or 410',
     bounds: [1, 2],
-    schedulesMinimum: [12, 70],
+    schedulesMinimum: [60, 70],
     isSplit: true,
     plant: plantAda,
     actors: (act, { places }) => ({
       '1 chunk': () => act.chunk(places[0], 7),
-      '2 DELETE': () => act.remove('ada'),
+      '2 DELETE and worker': async () => [await act.remove('ada'), await act.attempt()],
     }),
-    expect({ '1 chunk': answer }) {
+    expect({ '1 chunk': answer }, atRest) {
       isOneOf(answer, 200, 410)
+      check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+    },
+  },
+  {
+    name: 'in the midst of chunks that share commits ∥ DELETE and worker: in the erased set, or 410',
+    bounds: [1, 2],
+    schedulesMinimum: [69, 69],
+    isSplit: true,
+    plant: (act) => recordPerson(act, 'ada', { browsers: 2 }),
+    actors: (act, { places }) => ({
+      '1 chunks': () => act.chunksTogether(places, 7),
+      '2 DELETE and worker': async () => [await act.remove('ada'), await act.attempt()],
+    }),
+    expect({ '1 chunks': answers }, atRest) {
+      for (const answer of answers) isOneOf(answer, 200, 410)
+      check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+    },
+  },
+  {
+    name: 'in the midst of chunks that share commits ∥ the same in another order: each is stored once',
+    bounds: [1, 2],
+    schedulesMinimum: [24, 24],
+    isSplit: true,
+    allowances: { mayPutLate: true },
+    plant: (act) => recordPerson(act, 'ada', { browsers: 2 }),
+    actors: (act, { places }) => ({
+      '1 chunks': () => act.chunksTogether(places, 7),
+      '2 chunks': () => act.chunksTogether(places.toReversed(), 7),
+    }),
+    expect(answers, atRest) {
+      for (const name of ['1 chunks', '2 chunks']) {
+        for (const answer of answers[name]) isOneOf(answer, 200, 409)
+      }
+      check(atRest.chunks.filter((one) => one.number === 7).length === 2, 'they are not there once')
     },
   },
   {
     name: 'in the midst of a chunk ∥ the retention: stored before it is closed, or 410',
     bounds: [1, 2],
-    schedulesMinimum: [20, 85],
+    schedulesMinimum: [35, 85],
     isSplit: true,
-    terms: { mayExpire: true },
+    allowances: { mayExpire: true },
     plant: async (act, world) => {
       const planted = await plantAda(act)
       await world.query(`update projects set retention_days = 7 where id = ${world.project.id}`)
@@ -65,9 +101,9 @@ export const scenariosOfStatements: Scenario[] = [
   {
     name: 'in the midst of a confirmation ∥ the same chunk once more: neither waits for the other',
     bounds: [1, 2],
-    schedulesMinimum: [11, 23],
+    schedulesMinimum: [14, 23],
     isSplit: true,
-    terms: { mayPutLate: true },
+    allowances: { mayPutLate: true },
     plant: plantAda,
     actors: (act, { places }) => ({
       '1 chunk': () => act.chunk(places[0], 7),
@@ -81,9 +117,9 @@ export const scenariosOfStatements: Scenario[] = [
   {
     name: 'in the midst of a confirmation ∥ the same chunk when its time is over: one of them is it',
     bounds: [1, 2],
-    schedulesMinimum: [12, 60],
+    schedulesMinimum: [15, 60],
     isSplit: true,
-    terms: { mayPutLate: true },
+    allowances: { mayPutLate: true },
     plant: plantAda,
     actors: (act, { places }) => ({
       '1 chunk': () => act.chunk(places[0], 7),
@@ -102,7 +138,7 @@ export const scenariosOfStatements: Scenario[] = [
     bounds: [1, 2],
     schedulesMinimum: [9, 25],
     isSplit: true,
-    terms: { mayPutLate: true },
+    allowances: { mayPutLate: true },
     plant: plantAda,
     actors: (act, { places }) => ({
       '1 chunk': () => act.chunk(places[0], 7),
@@ -130,7 +166,7 @@ export const scenariosOfStatements: Scenario[] = [
     bounds: [1, 2],
     schedulesMinimum: [5, 6],
     isSplit: true,
-    terms: { mayStandStill: true },
+    allowances: { mayStandStill: true },
     plant: async (act) => {
       await plantDeleted()(act)
       const [job] = await act.claim()
@@ -147,7 +183,7 @@ export const scenariosOfStatements: Scenario[] = [
     bounds: [1, 2],
     schedulesMinimum: [9, 27],
     isSplit: true,
-    terms: { mayHurry: true },
+    allowances: { mayHurry: true },
     failure: { lane: '2 worker', at: /^blobs\.deletePrefix/ },
     plant: plantDeleted(),
     actors: (act, { job }) => ({

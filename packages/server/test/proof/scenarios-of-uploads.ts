@@ -9,16 +9,16 @@ import {
   work,
 } from './scenario.ts'
 
-/** What browsers send while their person is erased. */
+/** What browsers send while their person is erased. Images and fonts are events of chunks, as all else. */
 export const scenariosOfUploads: Scenario[] = [
   ...[
     {
       name: 'chunk ∥ DELETE ∥ worker: in the erased set, or 410',
-      schedulesMinimum: [61, 181] as [number, number],
+      schedulesMinimum: [80, 181] as [number, number],
     },
     {
       name: 'chunk ∥ DELETE ∥ worker, in a bucket: the worker waits for whoever may still put',
-      schedulesMinimum: [59, 175] as [number, number],
+      schedulesMinimum: [78, 175] as [number, number],
       isBucket: true,
     },
   ].map(
@@ -37,10 +37,28 @@ export const scenariosOfUploads: Scenario[] = [
       },
     }),
   ),
+  ...[false, true].map(
+    (isBucket): Scenario => ({
+      name: `chunks that share commits ∥ DELETE ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: each in the erased set, or 410`,
+      bounds: [0, 2],
+      schedulesMinimum: [6, 91],
+      isBucket,
+      plant: (act) => recordPerson(act, 'ada', { browsers: 2 }),
+      actors: (act, { places }) => ({
+        '1 chunks': () => act.chunksTogether(places, 7),
+        '2 DELETE': () => act.remove('ada'),
+        '3 worker': () => work(act),
+      }),
+      expect({ '1 chunks': answers }, atRest) {
+        for (const answer of answers) isOneOf(answer, 200, 410)
+        check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+      },
+    }),
+  ),
   {
     name: 'chunk ∥ DELETE with the recordings kept ∥ worker: stored whole, or 410',
     bounds: [1, 2],
-    schedulesMinimum: [48, 168],
+    schedulesMinimum: [66, 168],
     plant: plantAda,
     actors: (act, { places }) => ({
       '1 chunk': () => act.chunk(places[0], 7),
@@ -58,11 +76,11 @@ export const scenariosOfUploads: Scenario[] = [
     (isBucket): Scenario => ({
       name: `an upload whose intent runs out ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: never confirmed afterwards`,
       bounds: [1, 3],
-      schedulesMinimum: [30, 66],
+      schedulesMinimum: [48, 66],
       isBucket,
-      // A bucket takes what is put after the end, sealed under a key that is gone; whoever put it
+      // A bucket takes what is put after the end, sealed under a key that is gone; the process that put it
       // deletes it again.
-      terms: { mayPutLate: isBucket },
+      allowances: { mayPutLate: isBucket },
       plant: plantAda,
       actors: (act, { places }) => ({
         '1 chunk': () => act.chunk(places[0], 7),
@@ -99,7 +117,7 @@ export const scenariosOfUploads: Scenario[] = [
     name: 'an upload whose intent runs out ∥ the collector: stored or gone, never half of it',
     bounds: [1, 3],
     schedulesMinimum: [6, 15],
-    terms: { mayPutLate: true },
+    allowances: { mayPutLate: true },
     plant: plantAda,
     actors: (act, { places }) => ({
       '1 chunk': () => act.chunk(places[0], 7),
@@ -113,8 +131,8 @@ export const scenariosOfUploads: Scenario[] = [
   {
     name: 'an expired upload repeated ∥ the first one ∥ the collector: one chunk at most',
     bounds: [1, 2],
-    schedulesMinimum: [35, 173],
-    terms: { mayPutLate: true },
+    schedulesMinimum: [44, 173],
+    allowances: { mayPutLate: true },
     plant: plantAda,
     actors: (act, { places }) => ({
       '1 chunk': () => act.chunk(places[0], 7),
@@ -138,7 +156,7 @@ export const scenariosOfUploads: Scenario[] = [
         schedulesMinimum: [6, 136],
         isBucket,
         death: { lane: '1 chunk', at: /^blobs\.put/, when },
-        terms: { mayLeaveSealed: isBucket },
+        allowances: { mayLeaveSealed: isBucket },
         plant: plantAda,
         actors: (act, { places }) => ({
           '1 chunk': () => act.chunk(places[0], 7),
@@ -156,7 +174,7 @@ export const scenariosOfUploads: Scenario[] = [
     bounds: [1, 2],
     schedulesMinimum: [58, 249],
     plant: plantAda,
-    terms: { areCountsExact: true },
+    allowances: { areCountsExact: true },
     actors: (act, { places }) => ({
       '1 start': () => act.start(places[0].browserId),
       '2 DELETE': () => act.remove('ada'),
@@ -168,9 +186,30 @@ export const scenariosOfUploads: Scenario[] = [
     },
   },
   {
+    name: 'a chunk and a start after DELETE ∥ worker: 410, though the worker has retired nobody yet',
+    bounds: [1, 2],
+    schedulesMinimum: [9, 9],
+    plant: plantAda,
+    allowances: { areCountsExact: true },
+    actors: (act, { places }) => ({
+      '1 DELETE, chunk, start': async () => [
+        await act.remove('ada'),
+        await act.chunk(places[0], 7),
+        await act.start(places[0].browserId),
+        await act.identify(places[0].browserId, 'ada'),
+      ],
+      '2 worker': () => work(act),
+    }),
+    expect({ '1 DELETE, chunk, start': [removed, chunk, start, identified] }, atRest) {
+      isOneOf(removed, 202)
+      for (const answer of [chunk, start, identified]) isOneOf(answer, 410)
+      check(atRest.sessions.length === bystanders.sessions, 'a session is left')
+    },
+  },
+  {
     name: 'start and chunk of a browser ∥ DELETE of two browsers with the recordings kept',
     bounds: [1, 3],
-    schedulesMinimum: [10, 44],
+    schedulesMinimum: [11, 44],
     plant: (act) => recordPerson(act, 'ada', { browsers: 2 }),
     actors: (act, { places }) => ({
       '1 start': async () => {

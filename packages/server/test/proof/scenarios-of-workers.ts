@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { ClaimedJob } from '../../src/erasure/claim.ts'
+import type { ClaimedJob } from '../../src/erasure/job-leases.ts'
 import { done, type Operations, recordPerson } from './operations.ts'
 import { ada, check, isOneOf, plantDeleted, type Scenario, work } from './scenario.ts'
 import type { Failure, World } from './world.ts'
@@ -16,7 +16,7 @@ export const scenariosOfWorkers: Scenario[] = [
     bounds: [1, 3],
     schedulesMinimum: [47, 47],
     plant: plantDeleted(),
-    terms: { areCountsExact: true },
+    allowances: { areCountsExact: true },
     actors: (act) => ({ '1 worker': () => work(act), '2 worker': () => work(act) }),
     expect(answers, atRest) {
       const outcomes = [answers['1 worker'], answers['2 worker']].map(String).sort()
@@ -34,7 +34,7 @@ export const scenariosOfWorkers: Scenario[] = [
         await done(act.remove(name))
       }
     },
-    terms: { areCountsExact: true },
+    allowances: { areCountsExact: true },
     actors: (act) => ({ '1 worker': () => work(act), '2 worker': () => work(act) }),
     expect(_answers, atRest) {
       const receipts = [...atRest.receipts].sort((a, b) => a.number - b.number)
@@ -52,7 +52,7 @@ export const scenariosOfWorkers: Scenario[] = [
       bounds: [0, 2],
       schedulesMinimum: [2, 143],
       plant: plantDeleted(keepRecordings, { browsers: keepRecordings ? 2 : 1 }),
-      terms: { areCountsExact: true },
+      allowances: { areCountsExact: true },
       actors: (act) => ({
         '1 worker': () => work(act),
         '2 other worker': async () => {
@@ -70,7 +70,7 @@ export const scenariosOfWorkers: Scenario[] = [
     bounds: [0, 2],
     schedulesMinimum: [6, 558],
     plant: plantDeleted(),
-    terms: { areCountsExact: true },
+    allowances: { areCountsExact: true },
     actors: (act) => ({
       '1 worker': () => work(act),
       '2 clock': () => act.forward(31),
@@ -109,7 +109,7 @@ export const scenariosOfWorkers: Scenario[] = [
       schedulesMinimum: [8, 15],
       plant: plantFailing(attempt),
       failure: cannotDelete,
-      terms: { mayFail: true },
+      allowances: { mayFail: true },
       actors: (act) => ({
         '1 worker': () => work(act),
         '2 reaper': async () => [await act.forward(31), await act.reap()],
@@ -142,7 +142,7 @@ export const scenariosOfWorkers: Scenario[] = [
     schedulesMinimum: [9, 24],
     plant: plantFailing(5),
     failure: cannotDelete,
-    terms: { mayFail: true },
+    allowances: { mayFail: true },
     actors: (act) => ({ '1 worker': () => work(act), '2 DELETE': () => act.remove('ada') }),
     expect({ '2 DELETE': answer }, atRest) {
       isOneOf(answer, 202)
@@ -156,7 +156,7 @@ export const scenariosOfWorkers: Scenario[] = [
     bounds: [0, 2],
     schedulesMinimum: [6, 1666],
     plant: plantDeleted(),
-    terms: { mayHandBack: true, areCountsExact: true },
+    allowances: { mayHandBack: true, areCountsExact: true },
     actors: (act) => {
       const stopping = new AbortController()
       return {
@@ -180,7 +180,27 @@ export const scenariosOfWorkers: Scenario[] = [
     bounds: [0, 2],
     schedulesMinimum: [2, 690],
     plant: plantLedgerOnly,
-    terms: { mayHurry: true },
+    allowances: { mayHurry: true },
+    actors: (act) => ({ '1 reapply': () => act.reapply(), '2 worker': () => work(act) }),
+    expect(_answers, atRest) {
+      check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+  {
+    name: 'the ledger of a database that went back is compared ∥ a worker at another person: nothing open counts as compared',
+    bounds: [0, 2],
+    schedulesMinimum: [2, 300],
+    plant: async (act, world) => {
+      const { job } = await plantLedgerOnly(act, world)
+      await recordPerson(act, 'grace')
+      await done(act.remove('grace'))
+      // Ada's is not due, so that the worker has the other one.
+      await world.query(
+        `update deletion_jobs set next_attempt_at = next_attempt_at + interval '20 seconds'
+         where id = '${job.id}'`,
+      )
+    },
+    allowances: { mayHurry: true },
     actors: (act) => ({ '1 reapply': () => act.reapply(), '2 worker': () => work(act) }),
     expect(_answers, atRest) {
       check(ada(atRest).length === 0, 'the person is there')
@@ -211,8 +231,8 @@ async function plantLedgerOnly(act: Operations, world: World) {
   const planted = await plantDeleted()(act)
   await world.keepPlanted()
   await act.attempt()
-  const key = `ledger/${world.project.id}/${planted.job.id}.json`
-  const entry = (await world.facts()).files.get(key)!
+  const files = [...(await world.facts()).files]
+  const [key, entry] = files.find(([one]) => one.endsWith(`-${planted.job.id}.jws`))!
   await world.replant()
   await mkdir(dirname(join(world.folder, key)), { recursive: true })
   await writeFile(join(world.folder, key), entry)

@@ -1,4 +1,5 @@
 import type { Scenario } from './scenario.ts'
+import { scenariosOfPacks } from './scenarios-of-packs.ts'
 import { scenariosOfPersons } from './scenarios-of-persons.ts'
 import { scenariosOfPersonsTogether } from './scenarios-of-persons-together.ts'
 import { scenariosOfRetention } from './scenarios-of-retention.ts'
@@ -10,6 +11,7 @@ import { scenariosOfWorkers } from './scenarios-of-workers.ts'
 export const scenarios: Scenario[] = [
   ...scenariosOfPersons,
   ...scenariosOfUploads,
+  ...scenariosOfPacks,
   ...scenariosOfWorkers,
   ...scenariosOfPersonsTogether,
   ...scenariosOfRetention,

@@ -5,8 +5,8 @@ import type { Sql } from '../../src/sql.ts'
 /*
  * Runs several actors, each in its lane with a database connection of its own, so that at any
  * moment exactly one of them takes a step. A step is one statement, one commit or one call of the
- * blob store of the real product code; with gates, which are locks that somebody outside of the
- * lanes holds, a statement is several. Which lane takes the next step is the schedule, and the
+ * blob store of the real product code; with breakpoints, which are locks that somebody outside of
+ * the lanes holds, a statement is several. Which lane takes the next step is the schedule, and the
  * schedule is the caller's choice. A lane whose statement waits for a lock of another is found by
  * asking PostgreSQL (pg_blocking_pids), never by waiting for some time.
  */
@@ -22,15 +22,15 @@ export interface Lane {
   inFlight: string | undefined
   hasEnded: boolean
   isBlocked: boolean
-  /** Its statement stands at a gate. */
-  isAtGate: boolean
+  /** Its statement stands at a breakpoint. */
+  isAtBreakpoint: boolean
 }
 
 /** Where statements stop in their midst. */
-export interface Gates {
-  /** The backend that keeps the gates shut. */
+export interface Breakpoints {
+  /** The backend that keeps the breakpoints shut. */
   pid: number
-  /** Lets the statement of a lane go on to its next gate, or to its end. */
+  /** Lets the statement of a lane go on to its next breakpoint, or to its end. */
   pass(pid: number): Promise<unknown>
   open(): Promise<unknown>
 }
@@ -54,7 +54,7 @@ export interface Scheduler {
   settle(): Promise<void>
   /** The lanes that can take a step now. */
   enabled(): Lane[]
-  /** Lets a lane take its next step; answers what it is. */
+  /** Lets a lane take its next step; returns what it is. */
   step(lane: Lane): string
   /** True while an actor sleeps that nothing but time can wake. */
   isAsleep(): boolean
@@ -108,12 +108,12 @@ class Abandoned extends Error {
 export function startLanes(
   sql: Sql,
   actors: { name: string; pid: number; run: () => Promise<unknown> }[],
-  gates?: Gates,
+  breakpoints?: Breakpoints,
 ): Scheduler {
   let steps = 0
   let changes = 0
   let isAbandoned = false
-  /** A gate that is shut again when this has ended. */
+  /** A breakpoint that is shut again when this has ended. */
   let passing: Promise<unknown> | undefined
   let tell = () => {}
   const changed = () => {
@@ -128,7 +128,7 @@ export function startLanes(
     inFlight: undefined,
     hasEnded: false,
     isBlocked: false,
-    isAtGate: false,
+    isAtBreakpoint: false,
   }))
 
   const inner: Inner = {
@@ -162,7 +162,9 @@ export function startLanes(
   })
 
   const isMoving = (lane: Lane) =>
-    !lane.hasEnded && !lane.isAtGate && (lane.inFlight !== undefined || lane.ready.length === 0)
+    !lane.hasEnded &&
+    !lane.isAtBreakpoint &&
+    (lane.inFlight !== undefined || lane.ready.length === 0)
 
   async function settle() {
     const until = performance.now() + stuckMilliseconds
@@ -177,7 +179,7 @@ export function startLanes(
       const seen = changes
       if (await allBlocked(moving)) {
         if (seen !== changes) continue
-        for (const lane of moving) lane.isBlocked = !lane.isAtGate
+        for (const lane of moving) lane.isBlocked = !lane.isAtBreakpoint
         return
       }
       for (const lane of moving) lane.isBlocked = false
@@ -208,14 +210,15 @@ export function startLanes(
       from unnest(${moving.map((lane) => lane.pid)}::integer[]) as pid`
     const waitsFor = new Map(rows.map(({ pid, by }) => [pid, by]))
     for (const lane of moving) {
-      if (gates && waitsFor.get(lane.pid)?.includes(gates.pid)) lane.isAtGate = true
+      if (breakpoints && waitsFor.get(lane.pid)?.includes(breakpoints.pid))
+        lane.isAtBreakpoint = true
     }
     const still = new Set(lanes.filter((lane) => !isMoving(lane)).map((lane) => lane.pid))
     // Grows from those who stand still to all who wait for one of them; what is in a circle of
     // locks, or waits for somebody else, is never reached.
     for (let hasGrown = true; hasGrown; ) {
       hasGrown = false
-      for (const { pid } of moving.filter((lane) => !lane.isAtGate)) {
+      for (const { pid } of moving.filter((lane) => !lane.isAtBreakpoint)) {
         const by = waitsFor.get(pid) ?? []
         if (still.has(pid) || by.length === 0 || !by.every((one) => still.has(one))) continue
         still.add(pid)
@@ -242,14 +245,14 @@ export function startLanes(
     settle,
     enabled: () =>
       lanes.filter(
-        ({ ready, inFlight, isAtGate }) =>
-          isAtGate || (inFlight === undefined && ready[0] && isAwake(ready[0])),
+        ({ ready, inFlight, isAtBreakpoint }) =>
+          isAtBreakpoint || (inFlight === undefined && ready[0] && isAwake(ready[0])),
       ),
     step(lane) {
-      if (lane.isAtGate) {
+      if (lane.isAtBreakpoint) {
         steps++
-        lane.isAtGate = false
-        passing = gates?.pass(lane.pid)
+        lane.isAtBreakpoint = false
+        passing = breakpoints?.pass(lane.pid)
         return `(goes on) ${lane.inFlight}`
       }
       const { what, allow, sleepsSince } = lane.ready.shift() as Ready
@@ -265,8 +268,8 @@ export function startLanes(
     },
     async abandon() {
       isAbandoned = true
-      for (const lane of lanes) lane.isAtGate = false
-      await gates?.open()
+      for (const lane of lanes) lane.isAtBreakpoint = false
+      await breakpoints?.open()
       for (const { ready } of lanes) {
         for (const { refuse } of ready.splice(0)) refuse(new Abandoned())
       }

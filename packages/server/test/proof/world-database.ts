@@ -1,6 +1,6 @@
 /*
  * What the explored database has besides the product's own: a clock that the test moves, a history
- * of what was written, gates in the midst of statements, and a state to come back to.
+ * of what was written, breakpoints in the midst of statements, and a state to come back to.
  */
 
 /** Rows whose changes are written down, to know what there was at any time. */
@@ -12,20 +12,21 @@ const watchedTables = [
 const tables = [
   ...['deletion_jobs', 'persons', 'person_search', 'browsers', 'browser_keys', 'person_browsers'],
   ...['sessions', 'chunks', 'deletion_attempts', 'erased_persons', 'receipt_chains', 'receipts'],
-  ...['test_clock'],
+  ...['ledger_entries', 'withdrawals', 'test_clock'],
 ]
 
 /**
- * The kinds of the advisory locks that are gates; the other half of one is a backend. A statement
- * comes to one of the two after the other, so that it stands at the next one while this is shut.
+ * The kinds of the advisory locks that are breakpoints; the other half of one is a backend. A
+ * statement comes to one of the two after the other, so it stops at the next one while this is
+ * locked.
  */
-export const gateKinds = [4_711, 4_712]
+export const breakpointKinds = [4_711, 4_712]
 
 /**
- * Where a statement stops while the gates are shut: it has looked, and is about to write; with a
- * row that is changed it has its lock.
+ * Where a statement stops while the breakpoints are locked: it has read, and is about to write. If
+ * it changes a row, it has locked that row.
  */
-const gatedWrites = {
+const stoppedWrites = {
   insert: ['persons', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs', 'receipts'],
   update: ['persons', 'browsers', 'sessions', 'chunks', 'deletion_jobs'],
 }
@@ -40,6 +41,7 @@ export const clearing = `
   set session_replication_role = origin;
   insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
   update projects set retention_days = default;
+  update ledger_state set last_number = 0, compared_to = 0, compared_at = null, is_taken_over = true;
   truncate history;`
 
 /** All is as it was planted. */
@@ -50,11 +52,13 @@ export const restoring = `
     .map((table) => `delete from ${table};`)
     .join('\n')}
   ${tables.map((table) => `insert into ${table} table planted.${table};`).join('\n')}
+  update ledger_state s set last_number = p.last_number, compared_to = p.compared_to
+  from planted.ledger_state p;
   set session_replication_role = origin;
   truncate history;`
 
 /** Keeps what is there as the state that `restoring` brings back. */
-export const keeping = tables.map(
+export const keeping = [...tables, 'ledger_state'].map(
   (table) =>
     `drop table if exists planted.${table}; create table planted.${table} as table ${table}`,
 )
@@ -86,20 +90,20 @@ export async function prepareDatabase(query: (text: string) => Promise<unknown>,
         for each row execute function keep_history()`)
   }
   await query(`
-    create function stop_at_gate() returns trigger language plpgsql as $$
+    create function stop_at_breakpoint() returns trigger language plpgsql as $$
     declare
-      kind integer := coalesce(nullif(current_setting('lethe.gate', true), '')::integer, ${gateKinds[0]});
+      kind integer := coalesce(nullif(current_setting('lethe.breakpoint', true), '')::integer, ${breakpointKinds[0]});
     begin
       perform pg_advisory_lock(kind, pg_backend_pid());
       perform pg_advisory_unlock(kind, pg_backend_pid());
-      perform set_config('lethe.gate', (${gateKinds.join(' + ')} - kind)::text, false);
+      perform set_config('lethe.breakpoint', (${breakpointKinds.join(' + ')} - kind)::text, false);
       return new;
     end $$;`)
-  for (const [write, places] of Object.entries(gatedWrites)) {
+  for (const [write, places] of Object.entries(stoppedWrites)) {
     for (const table of places) {
       await query(`
-        create trigger stop_at_gate_of_${write} before ${write} on ${table}
-          for each row execute function stop_at_gate()`)
+        create trigger stop_at_breakpoint_of_${write} before ${write} on ${table}
+          for each row execute function stop_at_breakpoint()`)
     }
   }
   // Nobody but the actors takes locks here, and what has been committed need not survive.

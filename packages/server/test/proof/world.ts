@@ -14,17 +14,18 @@ import { openSigner } from '../../src/erasure/signing-keys.ts'
 import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { migrate, readCursorKey } from '../../src/migrate.ts'
+import { suppressionsWith } from '../../src/projects/suppressions.ts'
 import type { Recordings } from '../../src/recordings/upload.ts'
 import { connect, connectOne, type Db, type DbAddress, type Sql } from '../../src/sql.ts'
 import { Crash } from '../erasure-faults.ts'
 import { newProject, type TestProject } from '../fixtures.ts'
 import { blobsOf, statementOf } from './faults.ts'
-import { asStep, currentLane, type Gates, type Lane } from './scheduler.ts'
+import { asStep, type Breakpoints, currentLane, type Lane } from './scheduler.ts'
 import { restoreTree, type Tree, treeOf } from './tree.ts'
 import {
+  breakpointKinds,
   cleaning,
   clearing,
-  gateKinds,
   keeping,
   prepareDatabase,
   restoring,
@@ -44,6 +45,8 @@ export interface Facts {
   jobs: Row[]
   attempts: Row[]
   receipts: Row[]
+  ledger: Row[]
+  ledgerState: Row[]
   /** What was written to rows, in its order; see `watchedTables`. */
   history: Written[]
   /** Blobs and ledger entries by their keys; whatever lies in the folder is one. */
@@ -93,9 +96,9 @@ export interface World {
   query(text: string): Promise<unknown>
   /** The connections of actors; the n-th lane has the n-th. */
   pids(count: number): Promise<number[]>
-  /** Shuts the gates in the statements of these connections. */
-  shutGates(pids: readonly number[]): Promise<Gates>
-  openGates(): Promise<unknown>
+  /** Shuts the breakpoints in the statements of these connections. */
+  setBreakpoints(pids: readonly number[]): Promise<Breakpoints>
+  removeBreakpoints(): Promise<unknown>
   /** Asked before each step takes place; throws where it must not. */
   watch: ((what: string, key: string) => Promise<void>) | undefined
   /** What must not take place and did; the product, which hears of it as a fault, may go on. */
@@ -118,7 +121,8 @@ export interface World {
 }
 
 /** Of a key that was not asked for some seconds, and news for others: no step of any protocol. */
-const isAside = /from keys|update keys|pg_notify|worker_seen/
+const isAside =
+  /from keys|update keys|pg_notify|worker_seen|project_secrets|identify_secret|identity_|public_key|ingest_usage/
 
 const lanesMaximum = 5
 
@@ -160,8 +164,10 @@ export async function openWorld(address: DbAddress): Promise<World> {
   const metrics = createMetrics()
   const recordings = { db, blobs, browserKeys: { sql: db.sql, masterKeys } }
   const cursorKey = await readCursorKey(address)
-  const appOptions = { db, log, metrics, cursorKey, recordings }
-  const [appOutside, ...appsOfLanes] = await Promise.all(dbs.map(() => buildApp(appOptions)))
+  const appOptions = { db, log, cursorKey, recordings }
+  const [appOutside, ...appsOfLanes] = await Promise.all(
+    dbs.map(() => buildApp({ ...appOptions, metrics: createMetrics() })),
+  )
   return Object.assign(world, {
     project,
     otherProject,
@@ -180,6 +186,7 @@ export async function openWorld(address: DbAddress): Promise<World> {
       log,
       metrics: createErasureMetrics(metrics.registry),
       signer: await openSigner(outside, masterKeys),
+      suppressions: suppressionsWith(masterKeys),
       retryDelaysSeconds,
       backupRetentionDays: 30,
       // Renewals are steps of actors of their own.
@@ -189,24 +196,24 @@ export async function openWorld(address: DbAddress): Promise<World> {
       // Asked each time: a connection that was idle for long is another one by now.
       return Promise.all(ofLanes.slice(0, count).map(pidOf))
     },
-    async shutGates(pids: readonly number[]) {
+    async setBreakpoints(pids: readonly number[]) {
       await eye.sql`
         select pg_advisory_lock(kind, pid)
-        from unnest(${gateKinds}::integer[]) as kind, unnest(${pids}::integer[]) as pid`
+        from unnest(${breakpointKinds}::integer[]) as kind, unnest(${pids}::integer[]) as pid`
       const [row] = await eye.sql<{ pid: number }>`select pg_backend_pid() as pid`
       return {
         pid: row!.pid,
         async pass(pid: number) {
-          const [gate] = await eye.sql<{ kind: number }>`
+          const [breakpoint] = await eye.sql<{ kind: number }>`
             select classid::integer as kind from pg_locks
             where locktype = 'advisory' and not granted and pg_locks.pid = ${pid}`
           await eye.sql`
-            select pg_advisory_unlock(${gate!.kind}, ${pid}), pg_advisory_lock(${gate!.kind}, ${pid})`
+            select pg_advisory_unlock(${breakpoint!.kind}, ${pid}), pg_advisory_lock(${breakpoint!.kind}, ${pid})`
         },
-        open: () => world.openGates(),
+        open: () => world.removeBreakpoints(),
       }
     },
-    openGates: () => eye.sql`select pg_advisory_unlock_all()`,
+    removeBreakpoints: () => eye.sql`select pg_advisory_unlock_all()`,
     async forward(seconds: number) {
       await query(`update test_clock set at = at + ${seconds} * interval '1 second'`)
     },
@@ -260,8 +267,6 @@ function productDb(world: World, outside: Db, ofLanes: Db[]): Db {
   return {
     sql,
     short: sql,
-    pages: sql,
-    writes: sql,
     begin: (work) =>
       mine().begin(async (tx) => {
         let result: Awaited<ReturnType<typeof work>>
@@ -274,6 +279,8 @@ function productDb(world: World, outside: Db, ofLanes: Db[]): Db {
         await effect(world, 'commit', async () => {})
         return result
       }),
+    onLoss: () => {},
+    waiting: () => 0,
     end: async () => {},
   }
 }
@@ -326,6 +333,7 @@ function productBlobs(world: World, folder: Blobs): Blobs {
     get: (key, signal) => target().get(key, signal),
     delete: (keys, signal) => target().delete(keys, signal),
     deletePrefix: (prefix, options) => target().deletePrefix(prefix, options),
+    count: (prefix, signal) => target().count(prefix, signal),
     isEmpty: (prefix, signal) => target().isEmpty(prefix, signal),
     list: (prefix) => target().list(prefix),
     check: () => target().check(),
@@ -363,6 +371,8 @@ async function readFacts(eye: Sql, folder: string): Promise<Facts> {
       'jobs', (select coalesce(json_agg(t), '[]') from deletion_jobs t),
       'attempts', (select coalesce(json_agg(t order by number), '[]') from deletion_attempts t),
       'receipts', (select coalesce(json_agg(t order by number), '[]') from receipts t),
+      'ledger', (select coalesce(json_agg(t), '[]') from ledger_entries t),
+      'ledgerState', (select json_agg(t) from ledger_state t),
       'history', (select coalesce(json_agg(t order by number), '[]') from history t)
     )::text as facts`
   return { ...parseRows(row!.facts), files: treeOf(folder).files }

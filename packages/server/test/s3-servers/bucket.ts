@@ -17,7 +17,7 @@ export interface TestBucket {
 
 export interface BucketShape {
   versioned?: boolean
-  /** Keeps each version for a day, whoever deletes. */
+  /** Keeps each version for a day, also after a delete. */
   locked?: boolean
 }
 

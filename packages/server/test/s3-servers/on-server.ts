@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, describe, test } from 'vitest'
+import { beforeAll, describe, test } from 'vitest'
 import { useCredentials } from './bucket.ts'
-import {
-  missingPackages,
-  runsHere,
-  type S3Server,
-  type S3ServerName,
-  startS3Server,
-} from './start.ts'
+import { missingPackages, runsHere, type S3Server, type S3ServerName, s3Server } from './start.ts'
 
 /**
- * Suites over a real S3 server of their own, whose credentials the product finds. Where the server
+ * Suites over a real S3 server, whose credentials the product finds. Where the server
  * is not installed they are skipped aloud, and in CI a failure.
  */
 export function onS3Server(
@@ -29,10 +23,9 @@ export function onS3Server(
   describe(`on ${name}`, () => {
     let server: S3Server
     beforeAll(async () => {
-      server = await startS3Server(name)
+      server = await s3Server(name)
       useCredentials(server)
     })
-    afterAll(() => server?.stop())
     suites(() => server)
   })
 }

@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { inject } from 'vitest'
 
 export type S3ServerName = 'swift' | 'radosgw'
 
@@ -48,11 +50,40 @@ export interface S3Server {
   endpoint: string
   accessKeyId: string
   secretAccessKey: string
-  stop(): Promise<void>
+}
+
+/** The server of this run, which the first file that asks for it starts. Each test makes a bucket of its own. */
+export async function s3Server(name: S3ServerName): Promise<S3Server> {
+  const response = await fetch(`${inject('s3Servers')}/${name}`)
+  if (!response.ok) throw new Error(await response.text())
+  return (await response.json()) as S3Server
+}
+
+/** Starts, in the process of all test files, a server at the first request for it. Returns where to ask. */
+export async function startS3Servers(): Promise<{ url: string; stop(): Promise<void> }> {
+  const started = new Map<string, ReturnType<typeof startS3Server>>()
+  const broker = createHttpServer(async ({ url = '' }, response) => {
+    const name = url.slice(1) as S3ServerName
+    if (!started.has(name)) started.set(name, startS3Server(name))
+    try {
+      response.end(JSON.stringify(await started.get(name)))
+    } catch (error) {
+      response.writeHead(500).end(String(error))
+    }
+  }).listen(0, '127.0.0.1')
+  await once(broker, 'listening')
+  return {
+    url: `http://127.0.0.1:${(broker.address() as { port: number }).port}`,
+    async stop() {
+      broker.close()
+      const servers = await Promise.allSettled(started.values())
+      for (const one of servers) if (one.status === 'fulfilled') await one.value.stop()
+    },
+  }
 }
 
 /** Starts a real server on free ports with an empty store. It ends with this process at the latest. */
-export async function startS3Server(name: S3ServerName): Promise<S3Server> {
+async function startS3Server(name: S3ServerName): Promise<S3Server & { stop(): Promise<void> }> {
   // Not the folder for temporary files: in memory it may keep no extended attributes.
   const directory = await mkdtemp(join('/var/tmp', `lethe-${name}-`))
   const launcher = join(import.meta.dirname, `${name}-s3.${name === 'swift' ? 'py' : 'sh'}`)

@@ -1,0 +1,12 @@
+/** Reads whatever it is sent and answers at once: what an attacker of bench/attacks.ts costs the client beside it. */
+import { createServer } from 'node:http'
+
+const server = createServer((request, response) => {
+  request.resume().on('end', () => response.writeHead(204).end())
+})
+// What is no HTTP, or broke off.
+server.on('clientError', (_error, socket) => socket.destroy())
+server.listen(0, '127.0.0.1', () => {
+  const { port } = server.address() as { port: number }
+  console.log(`listens on http://127.0.0.1:${port}`)
+})

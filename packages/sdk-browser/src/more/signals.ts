@@ -1,0 +1,83 @@
+import {
+  isFailedRequest,
+  type RecordedEvents,
+  type RecordedTag,
+} from '@lethe/contract/recorded-events.ts'
+import type { eventWithTime } from '@rrweb/types'
+import type { Signals } from '../api.ts'
+import { elapsed } from '../recording/page-natives.ts'
+import { watchClicks } from './clicks.ts'
+import { watchConsole, watchErrors } from './errors.ts'
+import { maskSignal } from './mask.ts'
+import type { MoreOptions } from './more.ts'
+import { watchRequests } from './requests.ts'
+import { watchTyped } from './typed.ts'
+import { watchVitals } from './vitals.ts'
+
+/** Tells of one thing that happened. */
+export type Tell = <T extends RecordedTag>(tag: T, payload: RecordedEvents[T]) => void
+
+const SLOW_MILLISECONDS = 3_000
+/** A page that fails in a loop is not recorded with each of its failures; all are counted. */
+const WINDOW_MILLISECONDS = 10_000
+const WINDOW_EVENTS_MAXIMUM = 50
+
+/** Records what broke: each kind where the page asks for it, masked as the page is. */
+export function watchSignals(options: MoreOptions) {
+  const typed = watchTyped()
+  const room = createRoom()
+  const tell: Tell = (tag, payload) => {
+    const masking = options.masking()
+    if (!masking) return
+    const counted = countedAs(tag, payload)
+    const isTold =
+      room(tag) && options.add(tag, maskSignal(tag, payload, masking.preset, typed.values()))
+    if (counted && (isTold || options.idOf(document) > 0)) options.count(counted)
+  }
+  const { errors, console, requests, clicks, vitals, slowMilliseconds } = wanted(options.signals)
+  const clicked = clicks ? watchClicks(options, tell) : undefined
+  const slow = requests ? (slowMilliseconds ?? SLOW_MILLISECONDS) : undefined
+  const ends = [
+    typed.end,
+    errors && watchErrors(tell),
+    console && watchConsole(tell),
+    (requests || clicks) && watchRequests(options, slow, tell, () => clicked?.act()),
+    clicked?.end,
+    vitals && watchVitals(tell),
+  ]
+  return {
+    seen: (event: eventWithTime) => clicked?.seen(event),
+    end() {
+      for (const end of ends) if (end) end()
+    },
+  }
+}
+
+function wanted(signals: boolean | Signals = {}): Signals {
+  if (signals !== true) return signals || {}
+  return { errors: true, console: true, requests: true, clicks: true, vitals: true }
+}
+
+/** How the lists of sessions count it. */
+function countedAs<T extends RecordedTag>(tag: T, payload: RecordedEvents[T]) {
+  const { kind, status } = payload as Partial<
+    RecordedEvents['lethe.click'] & RecordedEvents['lethe.request']
+  >
+  if (tag === 'lethe.error') return 'errors'
+  if (tag === 'lethe.click') return kind === 'rage' ? 'rageClicks' : 'deadClicks'
+  return tag === 'lethe.request' && isFailedRequest(status ?? 0) ? 'failedRequests' : undefined
+}
+
+/** Whether there is room for one more of a kind. */
+function createRoom() {
+  const windows = new Map<string, { from: number; events: number }>()
+  return (tag: string) => {
+    const now = elapsed()
+    let window = windows.get(tag)
+    if (!window || now - window.from > WINDOW_MILLISECONDS) {
+      window = { from: now, events: 0 }
+      windows.set(tag, window)
+    }
+    return ++window.events <= WINDOW_EVENTS_MAXIMUM
+  }
+}

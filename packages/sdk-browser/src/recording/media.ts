@@ -1,0 +1,21 @@
+const has = (query: string) => matchMedia(`(prefers-${query})`)
+
+/** What the visitor's system asks of pages; the viewer's may ask for something else. */
+export function mediaOf() {
+  const meta = document.querySelector<HTMLMetaElement>('meta[name="color-scheme"]')?.content
+  return {
+    scheme: has('color-scheme:dark').matches ? 'dark' : 'light',
+    motion: has('reduced-motion').matches ? 'reduce' : undefined,
+    contrast: ['more', 'less', 'custom'].find((each) => has(`contrast:${each}`).matches),
+    page: meta && /^[a-z ]{1,40}$/.test(meta) ? meta : undefined,
+  }
+}
+
+/** Calls back when it asks for something else; returns how to end that. */
+export function onMedia(changed: () => void) {
+  const lists = ['color-scheme:dark', 'reduced-motion', 'contrast'].map(has)
+  for (const list of lists) list.onchange = changed
+  return () => {
+    for (const list of lists) list.onchange = null
+  }
+}

@@ -1,0 +1,43 @@
+import { quiet } from '../quiet.ts'
+import { listen } from './page-natives.ts'
+
+const ACTIONS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'scroll', 'touchstart']
+
+export interface PageEvents {
+  act(): void
+  /** The page is hidden, or going away; `leaving` if that is all but certain. */
+  hide(leaving: boolean): void
+  /** The page came back out of the browser's memory (bfcache). */
+  restore(): void
+  online(): void
+  /** Another tab has written something down. */
+  store(): void
+}
+
+/** Listens to the page. No `unload`: it would keep the page out of the bfcache. */
+export function onPage({ act, hide, restore, online, store }: PageEvents) {
+  const ends = [
+    listen(
+      document,
+      'visibilitychange',
+      quiet(() => document.visibilityState === 'hidden' && hide(false)),
+    ),
+    listen(
+      window,
+      'pagehide',
+      quiet(() => hide(true)),
+    ),
+    listen(
+      window,
+      'pageshow',
+      quiet((event: PageTransitionEvent) => event.persisted && restore()),
+    ),
+    listen(window, 'online', quiet(online)),
+    listen(window, 'storage', quiet(store)),
+  ]
+  const options = { capture: true, passive: true }
+  for (const action of ACTIONS) ends.push(listen(window, action, quiet(act), options))
+  return () => {
+    for (const end of ends) end()
+  }
+}

@@ -1,0 +1,136 @@
+import { hkdfSync, randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import type { DbAddress } from '../sql.ts'
+
+/** Who made the cluster. The product connects as it only to give its own role what is its own. */
+const superuser = 'lethe'
+/** The product's own role: it owns its database and all in it, and can do nothing else. */
+const serviceRole = 'lethe_service'
+export const database = 'lethe'
+
+export { superuser }
+
+/** What an operator of the operating system needs to be able to read in order to connect. */
+function secretFile(folder: string): string {
+  return join(folder, 'lethe.secret')
+}
+
+export function hasSecret(folder: string): boolean {
+  return existsSync(secretFile(folder))
+}
+
+/** Passwords of the roles are derived from the secret of the cluster. */
+export function addressesOf(
+  folder: string,
+  host: string,
+): { service: DbAddress; superuser: DbAddress } {
+  const secret = readFileSync(secretFile(folder), 'utf8').trim()
+  const addressOf = (user: string) => ({
+    host,
+    port: 5432,
+    user,
+    database,
+    password: passwordOf(secret, user),
+  })
+  return { service: addressOf(serviceRole), superuser: addressOf(superuser) }
+}
+
+export function newSecret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** Readable by who runs the product alone: PostgreSQL itself does not need it. */
+export function writeSecret(folder: string, secret: string): void {
+  const path = secretFile(folder)
+  const { O_CREAT, O_TRUNC, O_WRONLY, O_NOFOLLOW } = constants
+  writeDurably(`${path}.new`, O_CREAT | O_TRUNC | O_WRONLY | O_NOFOLLOW, `${secret}\n`)
+  renameSync(`${path}.new`, path)
+}
+
+/** The socket lets in who has a password; or, while `isOpen`, the superuser without one. */
+export function writeAuthentication(folder: string, isOpen = false): void {
+  const lines = [...(isOpen ? [`local all ${superuser} trust`] : []), 'local all all scram-sha-256']
+  const { O_WRONLY, O_NOFOLLOW } = constants
+  // Both contents have the same length: a server that reads the file meanwhile never finds half of one.
+  const text = lines.join('\n').padEnd(100, '\n')
+  writeDurably(join(folder, 'pg_hba.conf'), O_WRONLY | O_NOFOLLOW, text)
+}
+
+function writeDurably(path: string, flags: number, text: string): void {
+  const handle = openSync(path, flags, 0o600)
+  writeSync(handle, text)
+  ftruncateSync(handle, Buffer.byteLength(text))
+  fsyncSync(handle)
+  closeSync(handle)
+}
+
+function passwordOf(secret: string, role: string): string {
+  return Buffer.from(hkdfSync('sha256', secret, '', `role ${role}`, 32)).toString('base64url')
+}
+
+/** Makes the roles what they should be. */
+export function rolesSql(secret: string): string[] {
+  const rights = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls'
+  return [
+    `do $$ begin
+       create role ${serviceRole};
+     exception when duplicate_object then null;
+     end $$`,
+    `alter role ${serviceRole} ${rights} password '${passwordOf(secret, serviceRole)}'`,
+    `alter role ${superuser} password '${passwordOf(secret, superuser)}'`,
+  ]
+}
+
+export const createDatabaseSql = `create database ${database} owner ${serviceRole}`
+
+/** Gives the product's role what an older Lethe, which was the superuser, made in the database. */
+export const giveDatabaseSql = `
+  do $$
+  declare
+    command text;
+  begin
+    alter database ${database} owner to ${serviceRole};
+    for command in
+      with own as (
+        select oid, nspname from pg_namespace
+        where nspname !~ '^pg_' and nspname <> 'information_schema'
+      ), extended as (
+        select classid, objid from pg_depend where deptype = 'e'
+      )
+      select format('alter schema %I owner to ${serviceRole}', nspname)
+      from own
+      where nspname <> 'public' and ('pg_namespace'::regclass, oid) not in (select * from extended)
+      union all
+      select format('alter %s %s owner to ${serviceRole}',
+        case relkind when 'S' then 'sequence' when 'v' then 'view'
+          when 'm' then 'materialized view' else 'table' end, c.oid::regclass)
+      from pg_class c join own on own.oid = c.relnamespace
+      where relkind in ('r', 'p', 'v', 'm', 'S')
+        and ('pg_class'::regclass, c.oid) not in (select * from extended)
+        -- The sequence of a column goes with its table.
+        and not exists (
+          select from pg_depend d
+          where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i'))
+      union all
+      select format('alter routine %s owner to ${serviceRole}', p.oid::regprocedure)
+      from pg_proc p join own on own.oid = p.pronamespace
+      where ('pg_proc'::regclass, p.oid) not in (select * from extended)
+      union all
+      select format('alter type %s owner to ${serviceRole}', t.oid::regtype)
+      from pg_type t join own on own.oid = t.typnamespace
+      where typtype in ('e', 'd') and ('pg_type'::regclass, t.oid) not in (select * from extended)
+    loop
+      execute command;
+    end loop;
+  end $$`

@@ -1,0 +1,205 @@
+import { open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { AnchorStatement } from '@lethe/contract/receipt.ts'
+import type { JSONWebKeySet } from 'jose'
+import { syncDirectory } from '../blobs/durable.ts'
+import type { Db, Sql } from '../sql.ts'
+import { readClock } from './jobs.ts'
+import {
+  anchorMediaType,
+  hashOfReceipt,
+  ReceiptRefused,
+  type Signer,
+  signStatement,
+  verifyStatement,
+} from './receipts.ts'
+import { AnchorRefused, timestampOf } from './timestamps.ts'
+
+/*
+ * Each receipt names the one before, so the newest one stands for all of a project. A signed line
+ * about it, in a place of the customer's, keeps everybody from replacing the receipts unnoticed, also
+ * who has the database and the master key.
+ */
+
+/** Where anchors go; each of those that are given has to take one. */
+export interface AnchorPlaces {
+  /** One line of JSON each, in the order they were made. */
+  file?: string
+  /** Takes the same JSON by POST. */
+  url?: string
+  /** An authority of RFC 3161, whose answer goes to the other two. */
+  timestampUrl?: string
+}
+
+export interface AnchorOptions {
+  db: Db
+  signer: Signer
+  places: AnchorPlaces
+}
+
+export interface Anchor {
+  /** The signed statement, a compact JWS. */
+  anchor: string
+  /** The TimeStampResp over its text, in base64. */
+  timestamp?: string
+}
+
+const chainsAPart = 100
+
+const requestSeconds = 20
+
+/** Anchors the chains that have grown. Returns how many. May be done by several at once, and twice. */
+export async function anchorChains({ db, signer, places }: AnchorOptions): Promise<number> {
+  let count = 0
+  for (let after = 0; ; ) {
+    const chains = await db.sql<{ projectId: number; length: number; head: string }>`
+      select project_id as "projectId", length::float8 as length, encode(head, 'hex') as head
+      from receipt_chains
+      where length > anchored_length and head is not null and project_id > ${after}
+      order by project_id
+      limit ${chainsAPart}`
+    for (const { projectId, length, head } of chains) {
+      const anchoredAt = await readClock(db.sql)
+      await send(
+        places,
+        await anchorOf(signer, places, {
+          version: 1,
+          projectId,
+          number: length,
+          receiptHash: head,
+          anchoredAt,
+        }),
+      )
+      await db.sql`
+        update receipt_chains
+        set anchored_length = greatest(anchored_length, ${length}::bigint),
+          anchored_at = ${anchoredAt}::timestamptz
+        where project_id = ${projectId}`
+      count += 1
+      after = projectId
+    }
+    if (chains.length < chainsAPart) return count
+  }
+}
+
+async function anchorOf(
+  signer: Signer,
+  { timestampUrl }: AnchorPlaces,
+  statement: AnchorStatement,
+): Promise<Anchor> {
+  const anchor = await signStatement(signer, statement, anchorMediaType)
+  if (timestampUrl === undefined) return { anchor }
+  const signal = AbortSignal.timeout(requestSeconds * 1_000)
+  const timestamp = await timestampOf(timestampUrl, anchor, signal)
+  return { anchor, timestamp: timestamp.toString('base64') }
+}
+
+async function send({ file, url }: AnchorPlaces, anchor: Anchor): Promise<void> {
+  const line = JSON.stringify(anchor)
+  if (url !== undefined) {
+    const response = await fetch(url, {
+      method: 'POST',
+      redirect: 'error',
+      headers: { 'content-type': 'application/json' },
+      body: line,
+      signal: AbortSignal.timeout(requestSeconds * 1_000),
+    })
+    await response.body?.cancel()
+    if (!response.ok) throw new AnchorRefused('url_refused')
+  }
+  if (file !== undefined) await appendLine(file, line)
+}
+
+async function appendLine(path: string, line: string): Promise<void> {
+  const file = await open(path, 'a', 0o644)
+  try {
+    await file.write(`${line}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await syncDirectory(dirname(path))
+}
+
+/** The statements in a file of anchors. Throws `ReceiptRefused` for a line that is not genuine. */
+export async function readAnchors(text: string, keys: JSONWebKeySet): Promise<AnchorStatement[]> {
+  const statements: AnchorStatement[] = []
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue
+    try {
+      const { anchor } = JSON.parse(line) as Anchor
+      statements.push((await verifyStatement(anchor, keys, anchorMediaType)) as AnchorStatement)
+    } catch (cause) {
+      throw new ReceiptRefused(`Line ${index + 1} is not an anchor of this installation.`, {
+        cause,
+      })
+    }
+  }
+  return statements
+}
+
+const receiptsAPart = 1_000
+
+/**
+ * Compares the receipts of the database with anchors: each has to name the one before, and the
+ * anchored ones have to be those of the anchors. Returns how many receipts there are. Throws
+ * `ReceiptRefused` where something does not fit.
+ */
+export async function compareAnchors(
+  sql: Sql,
+  anchors: readonly AnchorStatement[],
+): Promise<number> {
+  const anchored = new Map<string, string>()
+  for (const { projectId, number, receiptHash } of anchors) {
+    const place = `${projectId} ${number}`
+    const known = anchored.get(place) ?? receiptHash
+    if (known !== receiptHash) throw new ReceiptRefused(`${placeWords(place)} has two anchors.`)
+    anchored.set(place, receiptHash)
+  }
+  let count = 0
+  for (const projectId of new Set(anchors.map((anchor) => anchor.projectId))) {
+    let head: string | null = null
+    let last = 0
+    for (let isDone = false; !isDone; ) {
+      const receipts: { number: number; jws: string }[] = await sql`
+        select number::float8 as number, jws
+        from receipts
+        where project_id = ${projectId} and number > ${last}
+        order by number
+        limit ${receiptsAPart}`
+      for (const { number, jws } of receipts) {
+        const place = `${projectId} ${number}`
+        if (number !== last + 1 || previousOf(jws) !== head) {
+          throw new ReceiptRefused(`${placeWords(place)} does not follow on the one before.`)
+        }
+        head = hashOfReceipt(jws)
+        last = number
+        if ((anchored.get(place) ?? head) !== head) {
+          throw new ReceiptRefused(`${placeWords(place)} is another one than was anchored.`)
+        }
+        anchored.delete(place)
+        count += 1
+      }
+      isDone = receipts.length < receiptsAPart
+    }
+  }
+  const [missing] = anchored.keys()
+  if (missing !== undefined) {
+    throw new ReceiptRefused(`${placeWords(missing)} was anchored and is not there.`)
+  }
+  return count
+}
+
+function placeWords(place: string): string {
+  const [projectId, number] = place.split(' ')
+  return `Receipt ${number} of project ${projectId}`
+}
+
+function previousOf(jws: string): string | null | undefined {
+  try {
+    return JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString())
+      .previousReceiptHash
+  } catch {
+    return undefined
+  }
+}

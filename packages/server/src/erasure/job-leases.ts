@@ -1,0 +1,511 @@
+import { randomUUID } from 'node:crypto'
+import { type Fragment, fragment, raw, type Sql } from '../sql.ts'
+import { notifyDeliveries, type Removed } from './jobs.ts'
+
+/*
+ * How a worker comes by jobs, what it may do while it holds their leases, and what comes after.
+ * The functions that claim and end attempts find the projects with work first; each statement that
+ * changes something names its project.
+ */
+
+/** An attempt that is lost is noticed this long after its worker last showed that it moves on. */
+export const leaseSeconds = 30
+
+/** Jobs that are worked on together at most. */
+export const togetherMaximum = 32
+
+/** A person with more browsers, or more sessions and chunks, is worked on alone. */
+export const browsersOfSmall = 15
+export const rowsOfSmall = 300
+
+/** A job in the hands of one worker, as long as it holds the lease of this token. */
+export interface ClaimedJob {
+  projectId: number
+  id: string
+  personId: string
+  keepRecordings: boolean
+  createdAt: string
+  attempt: number
+  leaseToken: string
+}
+
+/** Jobs that one worker has in hand together: of one project, all with or all without recordings. */
+export type ClaimedJobs = readonly [ClaimedJob, ...ClaimedJob[]]
+
+const claimedColumns = fragment`
+  project_id as "projectId", id, person_id as "personId", keep_recordings as "keepRecordings",
+  created_at as "createdAt", attempts as attempt, lease_token as "leaseToken"`
+
+export const leaseEnd = fragment`app_now() + ${raw(String(leaseSeconds))} * interval '1 second'`
+
+/**
+ * Begins the next attempt of the job that is due longest, and of up to `limit` in all that can be
+ * worked on together with it: first attempts at persons with little recorded, of one project, all
+ * with or all without their recordings. (Where one brings its worker down again and again, it does
+ * so alone.) An attempt is counted here, so that one whose worker dies counts like any other.
+ */
+export async function claimJobs(sql: Sql, limit: number): Promise<ClaimedJob[]> {
+  for (const projectId of await projectsWithDueJobs(sql)) {
+    const claimed = await claimJobsOf(sql, projectId, limit)
+    if (claimed.length > 0) return claimed
+  }
+  return []
+}
+
+/** Due jobs that are looked at for their projects. */
+const dueJobsSeen = 100
+
+/** Those whose job is due longest first. */
+async function projectsWithDueJobs(sql: Sql): Promise<number[]> {
+  const rows = await sql<{ id: number }>`
+    select project_id as id
+    from (
+      select project_id, next_attempt_at
+      from deletion_jobs
+      where status in ('pending', 'running')
+        and lease_token is null
+        -- As a subquery it is one moment for the whole statement, which the index can look for.
+        and next_attempt_at <= (select app_now())
+      order by next_attempt_at
+      limit ${dueJobsSeen}
+    ) due
+    group by project_id
+    order by min(next_attempt_at)`
+  return rows.map(({ id }) => id)
+}
+
+function claimJobsOf(sql: Sql, projectId: number, limit: number): Promise<ClaimedJob[]> {
+  return sql<ClaimedJob>`
+    with due as (
+      select id, person_id, keep_recordings, next_attempt_at, attempts, is_alone,
+        app_now() as begun_at
+      from deletion_jobs
+      where project_id = ${projectId} and status in ('pending', 'running')
+        and lease_token is null -- fault: claim-free
+        and next_attempt_at <= (select app_now()) -- fault: claim-due
+      order by next_attempt_at
+      limit ${limit}
+      for update skip locked -- fault: claim-locks
+    ), sized as (
+      select due.*, row_number() over (order by next_attempt_at, id) = 1 as is_first,
+        ${isSmall(projectId)} as is_small
+      from due
+    ), claimed as (
+      update deletion_jobs job
+      set status = 'running', attempts = job.attempts + 1,
+        started_at = coalesce(job.started_at, one.begun_at),
+        lease_token = md5(${randomUUID()} || job.id)::uuid, lease_until = ${leaseEnd}
+      from sized one, sized first
+      where first.is_first and job.project_id = ${projectId} and job.id = one.id
+        and (one.is_first
+          or one.is_small and first.is_small
+            and one.keep_recordings = first.keep_recordings -- fault: claim-alike
+        )
+      returning job.*
+    ), noted as (
+      insert into deletion_attempts (project_id, job_id, number)
+      select project_id, id, attempts from claimed
+    )
+    select ${claimedColumns} from claimed order by created_at, id`
+}
+
+/** Of the person of a job `due`; nothing is added to its recordings any more. */
+const isSmall = (projectId: number) => fragment`(
+  due.attempts = 0 and not due.is_alone
+  and (select count(*)
+   from (
+     select from person_browsers l
+     where l.project_id = ${projectId} and l.person_id = due.person_id
+     limit ${raw(String(browsersOfSmall + 1))}
+   ) l) <= ${raw(String(browsersOfSmall))}
+  and (select coalesce(sum(1 + s.chunks), 0)
+   from (
+     select s.chunks
+     from person_browsers l
+     join sessions s on s.project_id = ${projectId} and s.browser_id = l.browser_id
+     where l.project_id = ${projectId} and l.person_id = due.person_id
+     limit ${raw(String(rowsOfSmall + 1))}
+   ) s) <= ${raw(String(rowsOfSmall))}
+)`
+
+/**
+ * Takes an open job over from whatever attempt it is in, which thereby loses its lease, and goes
+ * on in that attempt's place: none is counted. For the ledger, which knows that the job is to be
+ * completed now. Returns undefined where the job is not open.
+ */
+export async function takeOver(
+  sql: Sql,
+  projectId: number,
+  id: string,
+): Promise<ClaimedJob | undefined> {
+  const [job] = await sql<ClaimedJob>`
+    with clock as materialized (
+      select app_now() as now
+    ), taken as (
+      update deletion_jobs
+      set status = 'running', attempts = greatest(attempts, 1),
+        started_at = coalesce(started_at, clock.now),
+        lease_token = ${randomUUID()}::uuid, lease_until = ${leaseEnd}
+      from clock
+      where project_id = ${projectId} and id = ${id}
+        and status in ('pending', 'running') -- fault: takeover-open
+      returning deletion_jobs.*
+    ), noted as (
+      insert into deletion_attempts (project_id, job_id, number)
+      select project_id, id, attempts from taken
+      on conflict (project_id, job_id, number) do update
+      set ended_at = null, outcome = null, error_code = null
+    )
+    select ${claimedColumns} from taken`
+  return job
+}
+
+export const attemptsMaximum = 5
+
+/** The seconds between one attempt and the next, from the first to the fifth. */
+export type RetryDelays = readonly [number, number, number, number]
+
+/** Jobs whose lost attempts are noted by one statement. */
+const reapedAPart = 100
+
+/** Another worker has the job, or nobody: a worker that gets this stops at once and changes nothing. */
+export class LeaseLost extends Error {
+  override readonly name = 'LeaseLost'
+}
+
+/** A token belongs to one attempt at one job, so that those of several can be asked for at once. */
+const areHeld = (jobs: ClaimedJobs) => fragment`
+  project_id = ${jobs[0].projectId} and id = any(${jobs.map(({ id }) => id)}::uuid[])
+  and lease_token = any(${jobs.map(({ leaseToken }) => leaseToken)}::uuid[]) -- fault: held-token
+  and lease_until > app_now() -- fault: held-until
+`
+
+/** What is counted of an attempt. Keys are in no receipt: they are gone with their browsers. */
+export type RemovedNow = Removed & { keys: number }
+
+/** What was removed of each job, by the job's id. */
+export type RemovedByJob = ReadonlyMap<string, Partial<RemovedNow>>
+
+/** A row for each job: its id and what was removed. */
+function removedOf(jobs: ClaimedJobs, removed: RemovedByJob) {
+  const counts = (what: keyof RemovedNow) => jobs.map(({ id }) => removed.get(id)?.[what] ?? 0)
+  return fragment`unnest(
+    ${jobs.map(({ id }) => id)}::uuid[], ${counts('sessions')}::bigint[],
+    ${counts('chunks')}::bigint[], ${counts('browsers')}::bigint[], ${counts('blobs')}::bigint[],
+    ${counts('bytes')}::bigint[], ${counts('keys')}::bigint[])
+    as one (job_id, sessions, chunks, browsers, blobs, bytes, keys)`
+}
+
+/** Of an attempt `a`, from what the statement has in `held`. */
+const addToAttempt = fragment`
+  removed_keys = a.removed_keys + held.keys, removed_sessions = a.removed_sessions + held.sessions,
+  removed_chunks = a.removed_chunks + held.chunks, removed_blobs = a.removed_blobs + held.blobs,
+  removed_bytes = a.removed_bytes + held.bytes, removed_browsers = a.removed_browsers + held.browsers`
+
+const removedNow = fragment`
+  one.keys, one.sessions, one.chunks, one.blobs, one.bytes, one.browsers`
+
+/**
+ * Notes how far attempts are, and what the blob store removed since the last time; where `renew`
+ * says so their leases start again. Throws LeaseLost where one of them is lost.
+ */
+export async function noteProgress(
+  sql: Sql,
+  jobs: ClaimedJobs,
+  { step, removed }: { step: string; removed: RemovedByJob },
+  renew: boolean,
+): Promise<void> {
+  const held = await sql`
+    -- statement: renewal
+    with held as (
+      update deletion_jobs
+      set removed_blobs = removed_blobs + one.blobs, removed_bytes = removed_bytes + one.bytes,
+        lease_until = ${renew ? leaseEnd : fragment`lease_until`}
+      from ${removedOf(jobs, removed)}
+      where id = one.job_id and ${areHeld(jobs)}
+      returning project_id, id, attempts, ${removedNow}
+    )
+    update deletion_attempts a set step = ${step}, ${addToAttempt}
+    from held
+    where a.project_id = ${jobs[0].projectId} and a.job_id = held.id and a.number = held.attempts
+    returning a.number`
+  if (held.length < jobs.length) throw new LeaseLost()
+}
+
+/** The first statement of every transaction of a worker. Throws LeaseLost where one is lost. */
+export async function fence(tx: Sql, jobs: ClaimedJobs): Promise<void> {
+  const held = await tx`
+    -- statement: fence
+    select from deletion_jobs
+    where ${areHeld(jobs)}
+    order by id
+    for no key update -- fault: fence-locks
+    `
+  if (held.length < jobs.length) throw new LeaseLost()
+}
+
+/** Counts the rows that this transaction removes, which has begun with the fence. */
+export async function addRemovedRows(
+  tx: Sql,
+  jobs: ClaimedJobs,
+  removed: RemovedByJob,
+): Promise<void> {
+  await tx`
+    with held as (
+      update deletion_jobs
+      set removed_sessions = removed_sessions + one.sessions,
+        removed_chunks = removed_chunks + one.chunks,
+        removed_browsers = removed_browsers + one.browsers
+      from ${removedOf(jobs, removed)}
+      where project_id = ${jobs[0].projectId} and id = one.job_id
+      returning project_id, id, attempts, ${removedNow}
+    )
+    update deletion_attempts a set ${addToAttempt}
+    from held
+    where a.project_id = ${jobs[0].projectId} and a.job_id = held.id and a.number = held.attempts`
+}
+
+export interface CompletedJob {
+  projectId: number
+  id: string
+  externalId: string
+  keepRecordings: boolean
+  createdAt: string
+  startedAt: string
+  completedAt: string
+  /** Whether identify may not bring the person back. */
+  isSuppressed: boolean
+  attempts: number
+  removed: Removed
+  earlierJobs: EarlierJob[]
+  /** Whether there is a webhook that is told of it. */
+  isTold: boolean
+}
+
+/** A job about the same person that failed, with what it had removed by then. */
+export interface EarlierJob {
+  jobId: string
+  keepRecordings: boolean
+  removed: Removed
+}
+
+/**
+ * Completes the jobs, in the transaction in which their persons go. Throws LeaseLost where one is
+ * lost.
+ */
+export async function completeJobs(
+  tx: Sql,
+  jobs: ClaimedJobs,
+  removed: RemovedByJob,
+): Promise<CompletedJob[]> {
+  const { projectId } = jobs[0]
+  const completed = await tx<Omit<CompletedJob, 'earlierJobs'> & { earlierJobId: string | null }>`
+    -- statement: completion
+    with completed as (
+      update deletion_jobs
+      set status = 'completed', completed_at = app_now(), person_id = null,
+        lease_token = null, lease_until = null,
+        removed_browsers = removed_browsers + one.browsers,
+        removed_blobs = removed_blobs + one.blobs, removed_bytes = removed_bytes + one.bytes
+      from ${removedOf(jobs, removed)}
+      where id = one.job_id and ${areHeld(jobs)}
+      returning deletion_jobs.*, ${removedNow}
+    ), entered as (
+      update ledger_entries e set state = 'completed'
+      from completed
+      where e.project_id = ${projectId} and e.job_id = completed.id
+    ), ${told(projectId, fragment`(select id, 'completed' as status from completed)`)}, due as (
+      insert into job_purges (project_id, job_id)
+      select project_id, id from completed
+      -- Erased again, after a restored backup brought the person back.
+      on conflict (project_id, job_id) do update set purge_id = null, purged_at = null, jws = null
+    ), noted as (
+      update deletion_attempts a
+      set outcome = 'completed', ended_at = held.completed_at, ${addToAttempt}
+      from completed held
+      where a.project_id = ${projectId} and a.job_id = held.id and a.number = held.attempts
+    )
+    select project_id as "projectId", id, external_id as "externalId",
+      keep_recordings as "keepRecordings", created_at as "createdAt",
+      started_at as "startedAt", completed_at as "completedAt", attempts,
+      exists (select from told) as "isTold",
+      (select suppresses_erased from projects p where p.id = ${projectId}) as "isSuppressed",
+      ${removedColumns} as removed, earlier_job_id as "earlierJobId"
+    from completed
+    order by created_at, id`
+  if (completed.length < jobs.length) throw new LeaseLost()
+  return Promise.all(
+    completed.map(async ({ earlierJobId, ...job }) => {
+      return { ...job, earlierJobs: await findEarlierJobs(tx, projectId, earlierJobId) }
+    }),
+  )
+}
+
+/** A job and those before it, the first one first. */
+async function findEarlierJobs(
+  tx: Sql,
+  projectId: number,
+  lastId: string | null,
+): Promise<EarlierJob[]> {
+  const jobs: EarlierJob[] = []
+  for (let id = lastId; id !== null; ) {
+    const [job] = await tx<EarlierJob & { earlierJobId: string | null }>`
+      select id as "jobId", keep_recordings as "keepRecordings", earlier_job_id as "earlierJobId",
+        ${removedColumns} as removed
+      from deletion_jobs
+      where project_id = ${projectId} and id = ${id}`
+    if (!job) break
+    const { earlierJobId, ...earlier } = job
+    jobs.unshift(earlier)
+    id = earlierJobId
+  }
+  return jobs
+}
+
+const removedColumns = fragment`json_build_object(
+  'sessions', removed_sessions, 'chunks', removed_chunks, 'blobs', removed_blobs,
+  'bytes', removed_bytes, 'browsers', removed_browsers)`
+
+/**
+ * Ends an attempt that failed: the next one is due after its delay, counted from now; after the
+ * last one the job is failed and its person usable again. Returns what became of the job, or
+ * undefined if the lease is lost, which the caller that noticed it has handled.
+ */
+export async function failAttempt(
+  sql: Sql,
+  job: ClaimedJob,
+  { step, code }: { step: string; code: string },
+  delays: RetryDelays,
+): Promise<'running' | 'failed' | undefined> {
+  const [ended] = await sql<Ended>`
+    -- statement: failure
+    with clock as materialized (
+      select app_now() as now
+    ), held as (
+      select id, person_id, clock.now as failed_at, ${nextAttemptAt(fragment`clock.now`, delays)}
+      from deletion_jobs, clock
+      where ${areHeld([job])}
+      for no key update of deletion_jobs -- fault: failure-locks
+    ), ${endHeld(job.projectId, 'failed', step, code)}
+    ${endedColumns} from ended`
+  if (ended?.isTold) notifyDeliveries(sql)
+  return ended?.status
+}
+
+interface Ended {
+  status: 'running' | 'failed'
+  isTold: boolean
+}
+
+const endedColumns = fragment`select status, exists (select from told) as "isTold"`
+
+/**
+ * Ends the attempts whose lease has run out, wherever their workers are. The next one is due after
+ * its delay, counted from the end of the lease. Returns how many were lost, and how many jobs have
+ * failed by that.
+ */
+export async function reapLostAttempts(
+  sql: Sql,
+  delays: RetryDelays,
+): Promise<{ lost: number; failed: number }> {
+  const count = { lost: 0, failed: 0 }
+  const projects = await sql<{ id: number }>`
+    select distinct project_id as id
+    from deletion_jobs
+    where lease_token is not null and lease_until <= (select app_now())`
+  for (const { id } of projects) {
+    for (let isDone = false; !isDone; ) {
+      const reaped = await reapLostAttemptsOf(sql, id, delays)
+      count.lost += reaped.length
+      count.failed += reaped.filter(({ status }) => status === 'failed').length
+      if (reaped[0]?.isTold) notifyDeliveries(sql)
+      isDone = reaped.length < reapedAPart
+    }
+  }
+  return count
+}
+
+function reapLostAttemptsOf(sql: Sql, projectId: number, delays: RetryDelays): Promise<Ended[]> {
+  return sql<Ended>`
+    with held as (
+      select id, person_id, lease_until as failed_at, ${nextAttemptAt(fragment`lease_until`, delays)}
+      from deletion_jobs
+      where project_id = ${projectId} and lease_token is not null
+        and lease_until <= (select app_now()) -- fault: reap-lost
+      order by lease_until
+      limit ${reapedAPart}
+      for no key update skip locked -- fault: reap-locks
+    ), ${endHeld(projectId, 'lost', null, 'worker_lost')}
+    ${endedColumns} from ended`
+}
+
+/** When the next attempt of a job would be due; null after the last one. */
+const nextAttemptAt = (failedAt: Fragment, delays: RetryDelays) => fragment`
+  ${failedAt} + (${delays}::integer[])[attempts] * interval '1 second' as next_at -- fault: failure-delay
+  `
+
+/** What the project's webhooks are told of the jobs in `ended`, a subselect with their ids. */
+const told = (projectId: number, ended: Fragment) => fragment`
+  told as (
+    insert into webhook_deliveries (project_id, webhook_id, event, job_id)
+    select w.project_id, w.id, 'person.deletion.' || e.status, e.id
+    from ${ended} e
+    join webhooks w on w.project_id = ${projectId}
+    where w.is_enabled and e.status in ('completed', 'failed')
+      and 'person.deletion.' || e.status = any (w.events)
+    returning id
+  )`
+
+/** Ends the attempts of the jobs in `held`. The lock of a job comes before that of its person. */
+function endHeld(projectId: number, outcome: 'failed' | 'lost', step: string | null, code: string) {
+  return fragment`
+    ended as (
+      update deletion_jobs job
+      set status = case when attempts < ${attemptsMaximum} then 'running' else 'failed' end,
+        person_id = case when attempts < ${attemptsMaximum} then job.person_id end,
+        next_attempt_at = coalesce(held.next_at, job.next_attempt_at),
+        lease_token = null, lease_until = null
+      from held
+      where job.project_id = ${projectId} and job.id = held.id
+      returning job.id, job.status, job.attempts, held.person_id, held.failed_at
+    ), freed as (
+      update persons set deletion_job_id = null, failed_job_id = ended.id -- fault: failure-frees-person
+      from ended
+      where ended.status = 'failed' and persons.project_id = ${projectId}
+        and persons.id = ended.person_id and persons.deletion_job_id = ended.id
+    ), entered as (
+      update ledger_entries e set state = 'failed'
+      from ended
+      where ended.status = 'failed' and e.project_id = ${projectId} and e.job_id = ended.id
+    ), noted as (
+      update deletion_attempts a
+      set outcome = ${outcome}, ended_at = ended.failed_at, error_code = ${code},
+        step = coalesce(${step}, a.step)
+      from ended
+      where a.project_id = ${projectId} and a.job_id = ended.id and a.number = ended.attempts
+    ), ${told(projectId, fragment`ended`)}`
+}
+
+/**
+ * Gives attempts back that a graceful stop cut short, or that failed together with others and are to
+ * be made alone: nothing of one's own failed, so they never were. Those whose lease is lost stay.
+ */
+export async function handBack(
+  sql: Sql,
+  jobs: ClaimedJobs,
+  { isAlone }: { isAlone: boolean },
+): Promise<void> {
+  await sql`
+    -- statement: hand-back
+    with handed as (
+      update deletion_jobs
+      set attempts = attempts - 1, next_attempt_at = app_now(),
+        lease_token = null, lease_until = null, is_alone = is_alone or ${isAlone}
+      where ${areHeld(jobs)}
+      returning project_id, id, attempts
+    )
+    delete from deletion_attempts a
+    using handed
+    where a.project_id = ${jobs[0].projectId} and a.job_id = handed.id
+      and a.number = handed.attempts + 1`
+}

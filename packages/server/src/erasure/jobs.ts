@@ -1,0 +1,174 @@
+import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import { fragment, join, type Sql } from '../sql.ts'
+
+/** Who asked for an erasure, for the dashboard: ids alone. */
+export type Requester = 'command' | 'ledger' | `key:${string}` | `member:${string}`
+
+export interface NewDeletionJob {
+  /** Given where a job is made again that a restored backup forgot. */
+  earlier?: { id: string; createdAt: string }
+  projectId: number
+  personId: string
+  keepRecordings: boolean
+  requestedBy: Requester
+}
+
+const jobColumns = fragment`
+  id, external_id as "externalId", keep_recordings as "keepRecordings", status,
+  created_at as "createdAt", started_at as "startedAt", completed_at as "completedAt"`
+
+/** Makes a job and flags its person, which the caller has locked and found without a flag. */
+export async function insertDeletionJob(tx: Sql, job: NewDeletionJob): Promise<DeletionJob> {
+  const { projectId, personId } = job
+  const [inserted] = await tx<DeletionJob>`
+    with job as (
+      insert into deletion_jobs
+        (project_id, id, created_at, external_id, person_id, keep_recordings, requested_by,
+          earlier_job_id)
+      select project_id, coalesce(${job.earlier?.id ?? null}::uuid, gen_random_uuid()),
+        coalesce(${job.earlier?.createdAt ?? null}::timestamptz, app_now()),
+        external_id, id, ${job.keepRecordings}, ${job.requestedBy}, failed_job_id
+      from persons
+      where project_id = ${projectId} and id = ${personId}
+      returning *
+    ), flagged as (
+      update persons set deletion_job_id = job.id -- fault: delete-flags-person
+      from job
+      where persons.project_id = ${projectId} and persons.id = ${personId}
+    )
+    select ${jobColumns} from job`
+  return inserted as DeletionJob
+}
+
+export async function findDeletionJob(
+  sql: Sql,
+  projectId: number,
+  id: string,
+): Promise<DeletionJob | undefined> {
+  const [job] = await sql<DeletionJob>`
+    select ${jobColumns} from deletion_jobs where project_id = ${projectId} and id = ${id}`
+  return job
+}
+
+export interface JobFilter {
+  externalId?: string
+  status?: DeletionJob['status']
+}
+
+/** Newest created first. */
+export function listDeletionJobs(
+  sql: Sql,
+  projectId: number,
+  { externalId, status }: JobFilter,
+  /** The job after which the page begins. */
+  after: { createdAt: string; id: string } | null,
+  limit: number,
+): Promise<DeletionJob[]> {
+  const conditions = [fragment`project_id = ${projectId}`]
+  if (externalId !== undefined) conditions.push(fragment`external_id = ${externalId}`)
+  if (status !== undefined) conditions.push(fragment`status = ${status}`)
+  if (after) {
+    conditions.push(
+      fragment`(created_at, id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`,
+    )
+  }
+  return sql<DeletionJob>`
+    select ${jobColumns}
+    from deletion_jobs
+    where ${join(conditions, ' and ')}
+    order by created_at desc, id desc
+    limit ${limit}`
+}
+
+/** What the API never shows of a job: for the dashboard and the command line. */
+export interface DeletionJobDetails {
+  requestedBy: Requester
+  nextAttemptAt: string | null
+  removed: Removed
+  attempts: AttemptNote[]
+}
+
+export interface Removed {
+  sessions: number
+  chunks: number
+  blobs: number
+  bytes: number
+  browsers: number
+}
+
+export interface AttemptNote {
+  number: number
+  startedAt: string
+  endedAt: string | null
+  step: string | null
+  outcome: 'completed' | 'failed' | 'lost' | null
+  errorCode: string | null
+}
+
+export async function findDeletionJobDetails(
+  sql: Sql,
+  projectId: number,
+  id: string,
+): Promise<DeletionJobDetails | undefined> {
+  const [job] = await sql<Omit<DeletionJobDetails, 'attempts'>>`
+    select requested_by as "requestedBy",
+      case when status in ('pending', 'running') and lease_token is null
+        then next_attempt_at end as "nextAttemptAt",
+      json_build_object(
+        'sessions', removed_sessions, 'chunks', removed_chunks, 'blobs', removed_blobs,
+        'bytes', removed_bytes, 'browsers', removed_browsers) as removed
+    from deletion_jobs
+    where project_id = ${projectId} and id = ${id}`
+  if (!job) return undefined
+  const attempts = await sql<AttemptNote>`
+    select number, started_at as "startedAt", ended_at as "endedAt", step, outcome,
+      error_code as "errorCode"
+    from deletion_attempts
+    where project_id = ${projectId} and job_id = ${id}
+    order by number`
+  return { ...job, attempts }
+}
+
+/** What became of these jobs, by id; those that are not there are missing. */
+export async function findStatuses(
+  sql: Sql,
+  jobs: readonly { projectId: number; jobId: string }[],
+): Promise<Map<string, { status: DeletionJob['status']; requestedBy: Requester }>> {
+  const found = new Map<string, { status: DeletionJob['status']; requestedBy: Requester }>()
+  for (const id of new Set(jobs.map(({ projectId }) => projectId))) {
+    const ids = jobs.filter(({ projectId }) => projectId === id).map(({ jobId }) => jobId)
+    const rows = await sql<{ id: string; status: DeletionJob['status']; requestedBy: Requester }>`
+      select id, status, requested_by as "requestedBy"
+      from deletion_jobs
+      where project_id = ${id} and id = any(${ids}::uuid[])`
+    for (const { id, ...job } of rows) found.set(id, job)
+  }
+  return found
+}
+
+/** The only clock of the server. */
+export async function readClock(sql: Sql): Promise<string> {
+  const [row] = await sql<{ now: string }>`select app_now() as now`
+  return (row as { now: string }).now
+}
+
+/** Where workers listen for new jobs. What is sent is empty: the database knows the rest. */
+export const jobsChannel = 'lethe_deletion_jobs'
+
+/** Says that there is a job. Whether it is heard does not matter: workers look by themselves too. */
+export function notifyWorkers(sql: Sql): void {
+  sql`select pg_notify(${jobsChannel}, '')`.catch(() => {})
+}
+
+/** Where those listen that deliver events to webhooks. */
+export const deliveriesChannel = 'lethe_webhook_deliveries'
+
+/** Says that there is something to deliver. Whether it is heard does not matter: they look too. */
+export function notifyDeliveries(sql: Sql): void {
+  sql`select pg_notify(${deliveriesChannel}, '')`.catch(() => {})
+}
+
+/** Says that a worker is there, for the dashboard. */
+export async function noteWorker(sql: Sql): Promise<void> {
+  await sql`update worker_seen set at = app_now()`
+}

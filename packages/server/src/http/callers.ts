@@ -1,0 +1,81 @@
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import { refuseConditions } from './requests.ts'
+
+/** Who a route answers. `member`: the table of permissions (members/access.ts) says which ones. */
+export type Caller = 'secret key' | 'public key' | 'member' | 'anyone'
+
+/** Sets the request's project and key, and returns headers of the answer; throws a refusal. */
+export type Authenticate = (
+  request: FastifyRequest,
+) => Record<string, string> | Promise<Record<string, string>>
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    caller?: Caller
+  }
+  interface FastifyInstance {
+    /** Every route there is. */
+    everyRoute: readonly RouteOptions[]
+  }
+  interface FastifyRequest {
+    /** Throws on routes that no key and no path gives a project. */
+    projectId: number
+    projectIdIfAny: number | undefined
+    /** The id of the key the request came with; empty on routes that need none. */
+    keyId: string
+  }
+}
+
+/** Keeps every route in `everyRoute`; a server with a route whose callers nobody decided does not start. */
+export function requireCallers(app: FastifyInstance): void {
+  const routes: RouteOptions[] = []
+  app.decorate('everyRoute', routes)
+  app.addHook('onRoute', (route) => {
+    routes.push(route)
+  })
+  app.addHook('onReady', async () => {
+    const undecided = routes.find(({ config }) => config?.caller === undefined)
+    if (undecided) throw new Error(`Nothing says who may call ${undecided.url}`)
+  })
+  app.decorateRequest('projectIdIfAny', undefined)
+  app.decorateRequest('projectId', {
+    getter() {
+      if (this.projectIdIfAny === undefined) throw new Error('This route is of no project')
+      return this.projectIdIfAny
+    },
+    setter(id: number) {
+      this.projectIdIfAny = id
+    },
+  })
+  app.decorateRequest('keyId', '')
+}
+
+/** Decides for all routes that are registered in this scope from here on. */
+export function answerTo(scope: FastifyInstance, caller: Caller): void {
+  scope.addHook('onRoute', (route) => {
+    route.config = { ...route.config, caller }
+  })
+}
+
+/**
+ * A scope of routes that answer a secret key. The key is asked for by the routes that were matched,
+ * as the text of a URL can spell each of them in many ways.
+ */
+export function answerToSecretKeys(scope: FastifyInstance, authenticate: Authenticate): void {
+  answerTo(scope, 'secret key')
+  refuseConditions(scope)
+  // With a callback: a promise for each hook and request costs a tenth of a request.
+  scope.addHook('onRequest', (request, reply, done) => {
+    const go = (headers: Record<string, string>) => {
+      reply.headers(headers).header('cache-control', 'no-store')
+      done()
+    }
+    try {
+      const headers = authenticate(request)
+      if (headers instanceof Promise) headers.then(go, done)
+      else go(headers)
+    } catch (refusal) {
+      done(refusal as Error)
+    }
+  })
+}

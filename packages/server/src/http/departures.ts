@@ -1,0 +1,52 @@
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+
+export interface DepartureLimits {
+  /** For so long an answer may wait for its reader, whatever it reads. */
+  graceSeconds: number
+  /** From then on it has to be read at this rate on average. */
+  leastBytesPerSecond: number
+}
+
+export const departureLimits: DepartureLimits = { graceSeconds: 30, leastBytesPerSecond: 8_192 }
+
+/** Since when bytes wait for the reader of a connection, and how many had been written to it then. */
+interface Waiting {
+  sinceMilliseconds: number
+  bytesBefore: number
+}
+
+/**
+ * Ends connections whose clients read too slowly what they asked for. It looks at connections and
+ * not at answers, as to watch each answer would cost every request something.
+ */
+export function endSlowReaders(server: Server, limits: DepartureLimits = departureLimits): void {
+  const connections = new Map<Socket, Waiting | undefined>()
+  const sweepMilliseconds = Math.min(1_000, limits.graceSeconds * 500)
+  let sweeping: NodeJS.Timeout | undefined
+
+  function sweep(): void {
+    const now = performance.now()
+    for (const [socket, waiting] of connections) {
+      if (socket.writableLength === 0) connections.set(socket, undefined)
+      else if (!waiting) {
+        connections.set(socket, { sinceMilliseconds: now, bytesBefore: socket.bytesWritten })
+      } else {
+        const seconds = (now - waiting.sinceMilliseconds) / 1_000
+        const bytes = socket.bytesWritten - waiting.bytesBefore
+        if (seconds > limits.graceSeconds + bytes / limits.leastBytesPerSecond) socket.destroy()
+      }
+    }
+  }
+
+  server.on('connection', (socket) => {
+    connections.set(socket, undefined)
+    sweeping ??= setInterval(sweep, sweepMilliseconds).unref()
+    socket.once('close', () => {
+      connections.delete(socket)
+      if (connections.size > 0) return
+      clearInterval(sweeping)
+      sweeping = undefined
+    })
+  })
+}

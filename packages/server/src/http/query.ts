@@ -1,0 +1,43 @@
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../api-error.ts'
+
+type Query = Record<string, string | string[]> & { [broken]?: string }
+
+/** What is wrong with a query: the router's parser of queries may not throw. */
+const broken = Symbol('broken query')
+
+/** Names one person: forms write a space as `+`, and who writes an id by hand means a `+`. */
+const exactName = 'externalId'
+
+/** Returns the query as names and texts; a repeated name gives a list, which no parameter takes. */
+export function parseQuery(text: string): Query {
+  const query: Query = Object.create(null)
+  for (const part of text.split('&')) {
+    if (part === '') continue
+    const cut = part.includes('=') ? part.indexOf('=') : part.length
+    if (part.slice(0, cut) === exactName && part.includes('+')) {
+      query[broken] = 'In externalId, write a plus as %2B and a space as %20.'
+    }
+    try {
+      const name = decode(part.slice(0, cut))
+      const value = decode(part.slice(cut + 1))
+      const known = query[name]
+      query[name] = known === undefined ? value : [known, value].flat()
+    } catch {
+      query[broken] = 'The URL has an invalid percent-encoding.'
+    }
+  }
+  return query
+}
+
+function decode(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '))
+}
+
+export function refuseBrokenQueries(app: FastifyInstance): void {
+  // With a callback: a promise for each hook and request costs a tenth of a request.
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    const issue = (request.query as Query)[broken]
+    done(issue === undefined ? null : new ApiError('invalid_request', issue), payload)
+  })
+}

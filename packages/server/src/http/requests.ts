@@ -1,0 +1,159 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { ApiError, invalid } from '../api-error.ts'
+import type { Pace } from './pace.ts'
+
+/** Asks the client for the body it holds back; there while nobody has. */
+const sendContinue = Symbol('send continue')
+
+type Expecting = IncomingMessage & { [sendContinue]?: () => void }
+
+/**
+ * Hands on what Node would answer by itself: `Expect` and a missing `Host` are refused in the one
+ * error shape, and a client that waits for `100 Continue` is sent it when its body is about to be
+ * read, and not before it is known.
+ */
+export function handleExpectations(server: Server): void {
+  // A client that closes its half of the connection after its request still gets the answer.
+  ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
+  server.on('checkContinue', (request: Expecting, response: ServerResponse) => {
+    request[sendContinue] = () => response.writeContinue()
+    server.emit('request', request, response)
+  })
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+}
+
+/** Called right before a body is read. */
+export function continueRequest(request: Expecting): void {
+  request[sendContinue]?.()
+  delete request[sendContinue]
+}
+
+/** Whether a body is announced, of whatever length. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+}
+
+/** HTTP/1.1 asks for exactly one Host; two are how requests are smuggled past proxies. */
+export function refuseAmbiguousHost({ rawHeaders, httpVersion }: IncomingMessage): void {
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  if (hosts === 1 || (hosts === 0 && httpVersion === '1.0')) return
+  throw invalid('/headers/host', 'must be sent exactly once')
+}
+
+const bodyless = new Set(['GET', 'HEAD', 'DELETE'])
+
+/** Refuses what a request has and no route looks at. Authentication comes first. */
+export function refuseUnknownInput(app: FastifyInstance): void {
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    try {
+      refuseExpectation(request)
+      refuseBody(request)
+    } catch (refusal) {
+      return done(refusal as Error)
+    }
+    done(null, payload)
+  })
+}
+
+function refuseExpectation({ headers }: FastifyRequest): void {
+  if (headers.expect === undefined || /^100-continue$/i.test(headers.expect)) return
+  throw new ApiError('expectation_failed', 'The only supported value of Expect is 100-continue.')
+}
+
+function refuseBody({ method, raw, headers }: FastifyRequest): void {
+  if (!bodyless.has(method)) return
+  if (hasBody(raw))
+    throw invalid('/body', `is not allowed with ${method}; options go into the query`)
+  // Many clients name the type of a body they do not send.
+  delete headers['content-type']
+}
+
+/**
+ * Refuses conditions, as nothing here has a version that they could name: to go on would do what
+ * the client asked not to do. To answer a read whole is within what `If-None-Match` asks for.
+ */
+export function refuseConditions(scope: FastifyInstance): void {
+  scope.addHook('preParsing', ({ method, headers }, _reply, payload, done) => {
+    const isRead = method === 'GET' || method === 'HEAD'
+    const names = isRead ? conditionsOfReads : conditionsOfWrites
+    const name = names.find((one) => headers[one] !== undefined)
+    done(name ? invalid(`/headers/${name}`, 'is a condition that is not supported') : null, payload)
+  })
+}
+
+const conditionsOfReads = ['if-match', 'if-unmodified-since']
+const conditionsOfWrites = [...conditionsOfReads, 'if-none-match']
+
+/** What is read and thrown away of a body that is refused, so that its client sees the answer. */
+const drainBytesMaximum = 16 * 1_048_576
+const drainMilliseconds = 10_000
+const silenceMilliseconds = 1_000
+
+/**
+ * Answers a refusal when the body that it refuses has been sent: a client that is still sending
+ * sees a broken connection and no status. What is too large or too slow for that is cut off.
+ */
+export function answerAfterBodies(app: FastifyInstance, pace: Pace): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const raw: Expecting = request.raw
+    if (raw.complete || raw.readableEnded || !hasBody(raw)) return done(null, payload)
+    const goOn = (isWhole: boolean) => {
+      if (!isWhole) reply.header('connection', 'close')
+      done(null, payload)
+    }
+    // Its client waits for the answer before it sends the body, if it then does.
+    if (raw[sendContinue]) goOn(false)
+    else drain(request, pace, goOn)
+  })
+}
+
+/**
+ * A client that is refused for asking too often gets the response a little later: to ask again at once, as fast as
+ * it goes, gets nobody more refusals than a few a second on each connection.
+ */
+export function holdBackLimited(app: FastifyInstance): void {
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (reply.statusCode !== 429) return done(null, payload)
+    setTimeout(done, limitedMilliseconds, null, payload)
+  })
+}
+
+const limitedMilliseconds = 200
+
+/** Reads and forgets the rest of a body; tells whether that was all of it. */
+function drain(request: FastifyRequest, pace: Pace, done: (isWhole: boolean) => void): void {
+  const body = request.raw
+  let bytes = 0
+  let resting: NodeJS.Timeout | undefined
+  const end = () => {
+    clearTimeout(longest)
+    clearTimeout(silence)
+    clearTimeout(resting)
+    body.off('data', forget).off('end', end).off('close', end).off('error', end)
+    if (!body.complete) body.pause()
+    done(body.complete)
+  }
+  const forget = (part: Buffer) => {
+    bytes += part.length
+    silence.refresh()
+    if (bytes > drainBytesMaximum) return end()
+    const rest = pace(request, part.length)
+    if (rest === 0) return
+    body.pause()
+    resting = setTimeout(() => {
+      silence.refresh()
+      body.resume()
+    }, rest)
+  }
+  const longest = setTimeout(end, drainMilliseconds)
+  const silence = setTimeout(() => {
+    if (!body.isPaused()) end()
+  }, silenceMilliseconds)
+  body.on('data', forget).on('end', end).on('close', end).on('error', end)
+  body.resume()
+}

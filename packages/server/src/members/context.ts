@@ -1,0 +1,40 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Cursors } from '../http/page.ts'
+import type { Log } from '../log.ts'
+import type { Recordings } from '../recordings/upload.ts'
+import type { Db } from '../sql.ts'
+import type { SignIn } from './open-sign-in.ts'
+
+/** What an installation is, for its dashboard. */
+export interface DashboardOptions {
+  signIn: SignIn
+  /** As in https://lethe.example.com, no slash at the end; empty: what each request says. */
+  publicUrl: string
+  /** The page of the replay frame: a path of this origin, or the URL of one of its own. */
+  replayUrl: string
+  version: string
+  database: { version: string; isEmbedded: boolean }
+  blobs: { kind: 'folder' | 's3' }
+  webhooks: WebhookSettings
+}
+
+export interface WebhookSettings {
+  /** What the webhooks' secrets are derived from. */
+  secret: Buffer
+  /** Whether webhooks may lead to private and loopback addresses, and by plain http. */
+  allowPrivate: boolean
+}
+
+/** What every route of the dashboard is handed. */
+export interface DashboardContext extends DashboardOptions {
+  db: Db
+  log: Log
+  cursors: Cursors
+  /** Undefined in a service that takes and shows no recordings. */
+  recordings: Recordings | undefined
+  /** How many a person may have. */
+  browsersPerPerson: number
+}
+
+/** The part of the service that answers under /dashboard/v1. */
+export type DashboardApp = Parameters<FastifyPluginAsyncTypebox<DashboardContext>>[0]

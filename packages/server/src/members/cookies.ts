@@ -1,0 +1,55 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { basePathOf } from '../http/base-path.ts'
+
+/**
+ * What the names of all cookies begin with. Where the public address is https, browsers take a
+ * cookie of such a name only if it is Secure, and for this host alone unless it is for a path: the
+ * other services of the host shall not get it.
+ */
+export function cookiePrefix(publicUrl: string): string {
+  if (!isHttpsUrl(publicUrl)) return 'lethe'
+  return basePathOf(publicUrl) === '' ? '__Host-lethe' : '__Secure-lethe'
+}
+
+export const cookiePath = (publicUrl: string) => basePathOf(publicUrl) || '/'
+
+export function isHttpsUrl(publicUrl: string): boolean {
+  return publicUrl.startsWith('https://')
+}
+
+export function cookieOf(
+  request: FastifyRequest,
+  publicUrl: string,
+  name: string,
+): string | undefined {
+  const start = `${cookiePrefix(publicUrl)}.${name}=`
+  const parts = (request.headers.cookie ?? '').split(';').map((part) => part.trim())
+  return parts.find((part) => part.startsWith(start))?.slice(start.length)
+}
+
+export function setCookie(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  publicUrl: string,
+  { name, value, seconds }: { name: string; value: string; seconds: number },
+): void {
+  const cookie = `${cookiePrefix(publicUrl)}.${name}=${value}; Max-Age=${seconds}`
+  sendCookie(request, reply, `${cookie}; Path=${cookiePath(publicUrl)}; HttpOnly; SameSite=Strict`)
+}
+
+/** Gives the cookies of better-auth's answer to the browser. */
+export function relayCookies(from: Headers, request: FastifyRequest, reply: FastifyReply): void {
+  for (const cookie of from.getSetCookie()) sendCookie(request, reply, cookie)
+}
+
+/** Only by https where the public address is https, or where the request came by it. */
+function sendCookie(request: FastifyRequest, reply: FastifyReply, cookie: string): void {
+  const { protocol, headers } = request
+  // Whether a proxy in front may be believed does not matter here: a cookie is only made stricter.
+  const isSecure =
+    /^__(?:Host|Secure)-/.test(cookie) ||
+    protocol === 'https' ||
+    headers.origin?.startsWith('https://') ||
+    headers['x-forwarded-proto'] === 'https'
+  reply.header('set-cookie', isSecure && !/; *secure/i.test(cookie) ? `${cookie}; Secure` : cookie)
+}

@@ -1,0 +1,36 @@
+import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../api-error.ts'
+
+/** Where the service is reached from outside: what is set, or else what the request says. */
+export function publicUrlOf(request: FastifyRequest, setting: string): string {
+  return setting === '' ? `${request.protocol}://${request.host}` : setting
+}
+
+/**
+ * Refuses a request that changes something and does not come from a page of this origin. Browsers
+ * send Origin with each of those; SameSite=Strict keeps the cookie away from other sites, this keeps
+ * out other hosts and ports of the same site.
+ */
+export function refuseForeignOrigin(request: FastifyRequest, setting: string): void {
+  if (request.method === 'GET' || request.method === 'HEAD') return
+  const { origin, 'sec-fetch-site': site } = request.headers
+  const isOurs =
+    origin !== undefined &&
+    (setting === '' ? hostOf(origin) === request.host : origin === new URL(setting).origin) &&
+    (site === undefined || site === 'same-origin')
+  if (isOurs) return
+  throw new ApiError(
+    'forbidden',
+    setting === ''
+      ? 'Only pages of the dashboard can make this request.'
+      : 'Only pages of the dashboard at its public address (PUBLIC_URL) can make this request.',
+  )
+}
+
+/**
+ * Of a page behind a proxy that ends TLS the scheme is not known here, and need not be. An origin
+ * without a host, as the `null` of a sandboxed frame, is nobody's.
+ */
+function hostOf(origin: string): string | undefined {
+  return URL.canParse(origin) ? new URL(origin).host : undefined
+}

@@ -1,0 +1,63 @@
+import type { Member, PasskeyAnswer } from '@lethe/contract/dashboard-members.ts'
+import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../api-error.ts'
+import { headersOf, memberOf } from './authenticate.ts'
+import type { DashboardContext } from './context.ts'
+import { isAnsweredByPasskey } from './passkeys.ts'
+import { noteFailure } from './sign-in.ts'
+import { countTry, findMember } from './store.ts'
+import { bucketOf, limitProofs } from './tries.ts'
+
+/** Longer than a code of an authenticator is taken, with the one before and after it. */
+const codeSeconds = 300
+
+/**
+ * Has somebody who is signed in prove who they are: by the password, and by a code or passkey where
+ * there is a second factor. Refuses with credentials_wrong, and writes that down.
+ */
+export async function prove(
+  context: DashboardContext,
+  request: FastifyRequest,
+  { password, code, passkey }: { password: string; code?: string; passkey?: PasskeyAnswer },
+): Promise<Member> {
+  const { db, signIn } = context
+  const { memberId, signInId } = memberOf(request)
+  const member = await findMember(db.sql, memberId)
+  if (!member) throw new ApiError('unauthorized', 'This member was removed.')
+  await limitProofs(db.sql, signInId)
+  const headers = headersOf(request)
+  const answer = await (await signIn()).api.verifyPassword({
+    body: { password },
+    headers,
+    asResponse: true,
+  })
+  if (!answer.ok) {
+    await noteFailure(db.sql, request, 'member.password_failed', member)
+    throw new ApiError('credentials_wrong', 'The password is wrong.')
+  }
+  if (!member.hasSecondFactor) return member
+  if (code !== undefined && (await tryCode(context, headers, memberId, code))?.ok) return member
+  if (passkey && (await isAnsweredByPasskey(context, request, memberId, passkey))) return member
+  await noteFailure(db.sql, request, 'member.second_factor_failed', member)
+  throw new ApiError('credentials_wrong', 'The code is wrong, or it was used before.')
+}
+
+/**
+ * What better-auth returns for a code, of the authenticator or for recovery; undefined for one of the
+ * authenticator that was tried before: each is good once, also for somebody who watched it being typed.
+ */
+export async function tryCode(
+  { db, signIn }: DashboardContext,
+  headers: Headers,
+  memberId: string,
+  text: string,
+): Promise<Response | undefined> {
+  const code = text.replaceAll(/\s/g, '')
+  const { api } = await signIn()
+  if (!/^\d{6}$/.test(code)) {
+    return api.verifyBackupCode({ body: { code }, headers, asResponse: true })
+  }
+  const bucket = bucketOf('code', `${memberId} ${code}`)
+  if ((await countTry(db.sql, bucket, codeSeconds)).tries > 1) return undefined
+  return api.verifyTOTP({ body: { code }, headers, asResponse: true })
+}

@@ -1,0 +1,27 @@
+import type { Blobs } from '../blobs/blobs.ts'
+import { blobsHealth } from '../blobs/health.ts'
+import { newestMigration } from '../migrate.ts'
+import type { Db } from '../sql.ts'
+
+/**
+ * Whether the database is there, takes writes and has all migrations, and the blob store works. The
+ * store is asked every 30 seconds at most, and one that hangs is not waited for.
+ */
+export function readiness(db: Db, blobs?: Blobs): () => Promise<string | undefined> {
+  const newest = newestMigration()
+  const askStore = blobsHealth(blobs)
+  return async () => {
+    try {
+      const [found] = await db.short<{ isReadOnly: boolean; isMigrated: boolean }>`
+        select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on'
+            as "isReadOnly",
+          exists (select from migrations where name = ${newest}) as "isMigrated"`
+      if (found?.isReadOnly) return 'The database is read-only.'
+      if (!found?.isMigrated) return 'The database lacks migrations.'
+    } catch {
+      return 'The database cannot be reached.'
+    }
+    if (blobs && (await askStore()).state === 'failed') return 'The blob store does not work.'
+    return undefined
+  }
+}

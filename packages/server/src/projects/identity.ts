@@ -1,0 +1,115 @@
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import type { IdentityProofs } from '@lethe/contract/dashboard-projects.ts'
+import { jwtVerify } from 'jose'
+import type { MasterKeys } from '../blobs/master-keys.ts'
+import type { Db, Sql } from '../sql.ts'
+import { keyObjectOf, listIdentityKeys } from './identity-keys.ts'
+import { createProjectSecret, deleteProjectSecrets, readProjectSecrets } from './secrets-store.ts'
+
+/** Secrets of a project that sign user ids at one time: the newest and the one before. */
+const identitySecretsMaximum = 2
+
+/** What a project asks of identify. */
+export interface IdentityRules {
+  proofs: IdentityProofs
+  secrets: readonly string[]
+  publicKeys: readonly KeyObject[]
+}
+
+export async function readIdentityRules(
+  db: Db,
+  masterKeys: MasterKeys,
+  projectId: number,
+): Promise<IdentityRules> {
+  const [project] = await db.short<{ proofs: IdentityProofs }>`
+    select identity_proofs as proofs from projects where id = ${projectId}`
+  return {
+    proofs: project?.proofs ?? 'any',
+    secrets: await readIdentitySecrets(db, masterKeys, projectId),
+    publicKeys: (await listIdentityKeys(db.short, projectId)).map(keyObjectOf),
+  }
+}
+
+/** The newest first. One that an older version kept in clear is wrapped, where it was found. */
+export async function readIdentitySecrets(
+  db: Db,
+  masterKeys: MasterKeys,
+  projectId: number,
+): Promise<string[]> {
+  const [project] = await db.short<{ clear: string | null }>`
+    select identify_secret as clear from projects where id = ${projectId}`
+  const clear = project?.clear ?? null
+  if (clear !== null) await wrapIdentitySecret(db, masterKeys, projectId, clear)
+  const secrets = await readProjectSecrets(db.short, masterKeys, projectId, 'identity')
+  return secrets.map((secret) => secret.toString('hex'))
+}
+
+function wrapIdentitySecret(db: Db, masterKeys: MasterKeys, projectId: number, clear: string) {
+  return db.begin(async (tx) => {
+    const cleared = await tx`
+      update projects set identify_secret = null
+      where id = ${projectId} and identify_secret = ${clear}
+      returning id`
+    if (cleared.length === 0) return
+    await createProjectSecret(tx, masterKeys, projectId, 'identity', Buffer.from(clear, 'hex'))
+  })
+}
+
+/** Creates a secret; the one before goes on working, and any older one ends. */
+export async function createIdentitySecret(
+  tx: Sql,
+  masterKeys: MasterKeys,
+  projectId: number,
+): Promise<string> {
+  const secret = await createProjectSecret(tx, masterKeys, projectId, 'identity')
+  await deleteProjectSecrets(tx, projectId, 'identity', identitySecretsMaximum)
+  return secret.toString('hex')
+}
+
+/** Ends all secrets, or with `kept` 1 all but the newest. */
+export async function endIdentitySecrets(tx: Sql, projectId: number, kept: 0 | 1): Promise<void> {
+  if (kept === 0) await tx`update projects set identify_secret = null where id = ${projectId}`
+  await deleteProjectSecrets(tx, projectId, 'identity', kept)
+}
+
+/**
+ * Whether the customer's backend signed this user id, or need not: by a JWT (HS256 with a secret, EdDSA
+ * with a key) whose `sub` it is and which has an end, or by an HMAC-SHA256 of it in hex, which has none.
+ */
+export async function isProven(
+  { proofs, secrets, publicKeys }: IdentityRules,
+  userId: string,
+  proof: string | undefined,
+): Promise<boolean> {
+  if (proofs === 'any' && secrets.length + publicKeys.length === 0) return true
+  if (proof === undefined) return false
+  if (!proof.includes('.')) {
+    return proofs === 'any' && secrets.some((secret) => isHashOf(secret, userId, proof))
+  }
+  for (const key of publicKeys) if (await isTokenOf(key, userId, proof)) return true
+  if (proofs === 'eddsa') return false
+  for (const secret of secrets) {
+    if (await isTokenOf(Buffer.from(secret), userId, proof)) return true
+  }
+  return false
+}
+
+/** Which algorithms count is decided by the key, never by the token. */
+async function isTokenOf(key: Buffer | KeyObject, userId: string, token: string): Promise<boolean> {
+  try {
+    await jwtVerify(token, key, {
+      algorithms: Buffer.isBuffer(key) ? ['HS256'] : ['EdDSA', 'Ed25519'],
+      subject: userId,
+      requiredClaims: ['sub', 'exp'],
+    })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isHashOf(secret: string, userId: string, hash: string): boolean {
+  const expected = createHmac('sha256', secret).update(userId).digest()
+  const given = Buffer.from(/^[0-9a-f]{64}$/i.test(hash) ? hash : '', 'hex')
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}

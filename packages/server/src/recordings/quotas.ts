@@ -1,0 +1,96 @@
+import type { Sql } from '../sql.ts'
+import { type AddedUsage, addUsage, type Usage } from './usage-store.ts'
+
+export interface Quotas {
+  /** Throws a refusal where the project or the network has sent its bytes of the day. */
+  admit(projectId: number, network: string): void
+  count(projectId: number, network: string, bytes: number): void
+  countRefused(projectId: number): void
+  /** Adds what was counted since the last time to what all processes counted. */
+  flush(): Promise<void>
+}
+
+export interface QuotaLimits {
+  /** Bytes of chunks a day, over all processes; 0 is no limit. */
+  bytesPerProject: number
+  /** The same from one network, in each process: addresses are written nowhere. */
+  bytesPerAddress: number
+}
+
+export type Exceeded = 'bytes_per_project' | 'bytes_per_address'
+
+const networksMaximum = 100_000
+const dayMilliseconds = 86_400_000
+
+/**
+ * Counts the bytes of a day. A project's are added up in the database every few seconds, so that a
+ * chunk costs no write more; until then a process knows of its own and of what it read last.
+ */
+export function openQuotas(
+  sql: Sql,
+  limits: QuotaLimits,
+  refuse: (exceeded: Exceeded, projectId: number) => Error,
+): Quotas {
+  const byProject = new Map<number, { known: number; added: AddedUsage }>()
+  const byNetwork = new Map<string, number>()
+  let networkDay = 0
+  let cleanedDay = 0
+
+  function usageOf(projectId: number) {
+    let usage = byProject.get(projectId)
+    if (!usage) {
+      usage = { known: 0, added: { projectId, bytes: 0, refused: 0 } }
+      byProject.set(projectId, usage)
+    }
+    return usage
+  }
+
+  function bytesOfNetwork(network: string): number {
+    const day = Math.floor(Date.now() / dayMilliseconds)
+    if (day !== networkDay || byNetwork.size >= networksMaximum) byNetwork.clear()
+    networkDay = day
+    return byNetwork.get(network) ?? 0
+  }
+
+  return {
+    admit(projectId, network) {
+      const { known, added } = usageOf(projectId)
+      if (isReached(known + added.bytes, limits.bytesPerProject)) {
+        throw refuse('bytes_per_project', projectId)
+      }
+      if (isReached(bytesOfNetwork(network), limits.bytesPerAddress)) {
+        throw refuse('bytes_per_address', projectId)
+      }
+    },
+    count(projectId, network, bytes) {
+      usageOf(projectId).added.bytes += bytes
+      byNetwork.set(network, bytesOfNetwork(network) + bytes)
+    },
+    countRefused(projectId) {
+      usageOf(projectId).added.refused += 1
+    },
+    async flush() {
+      const day = Math.floor(Date.now() / dayMilliseconds)
+      for (const [projectId, usage] of byProject) {
+        const added = usage.added
+        usage.added = { projectId, bytes: 0, refused: 0 }
+        try {
+          const { bytes }: Usage = await addUsage(sql, added)
+          usage.known = bytes
+        } catch (error) {
+          usage.added.bytes += added.bytes
+          usage.added.refused += added.refused
+          throw error
+        }
+        const isIdle = added.bytes === 0 && added.refused === 0
+        if (isIdle && !isReached(usage.known, limits.bytesPerProject)) byProject.delete(projectId)
+      }
+      if (day === cleanedDay || byProject.size === 0) return
+      cleanedDay = day
+    },
+  }
+}
+
+function isReached(bytes: number, maximum: number): boolean {
+  return maximum > 0 && bytes >= maximum
+}

@@ -1,0 +1,328 @@
+import { browserPrefix } from '../blobs/blobs.ts'
+import { fragment, raw, type Sql } from '../sql.ts'
+
+/*
+ * What the erasure and the retention take away, and how they make sure of it. Blobs go before the
+ * rows that lead to them; the functions here only see to the rows.
+ */
+
+/** Chunk rows deleted by one statement: some 8 ms, with hardly an effect on readers beside it. */
+export const chunkRowsAPart = 5_000
+
+const sessionRowsAPart = 1_000
+
+export interface RemovedRows {
+  sessions: number
+  chunks: number
+}
+
+/** Where all blobs of a browser lie. */
+export const blobPrefixOf = browserPrefix
+
+/**
+ * Retires browsers: from the commit on they take no session, chunk or identify, so what they
+ * recorded is a closed set. Waits for the ingestion that holds one of them: milliseconds, as no
+ * upload is made inside of a transaction. Returns the ids of those that are there.
+ */
+export async function retireBrowsers(
+  sql: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+  { isRemoved = false } = {},
+): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    with locked as (
+      select id from browsers
+      where project_id = ${projectId} and id = any(${browserIds}::uuid[])
+      order by id
+      for update -- fault: retire-locks-browsers
+    )
+    update browsers b set retired = true, removal_begun = removal_begun or ${isRemoved}
+    from locked
+    where b.project_id = ${projectId} and b.id = locked.id
+    returning b.id`
+  return rows.map(({ id }) => id)
+}
+
+/** Of these browsers, those at which an erasure with the recordings has begun. */
+export async function findRemovalBegun(
+  sql: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    select id from browsers
+    where project_id = ${projectId} and id = any(${browserIds}::uuid[]) and removal_begun`
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * How many chunks of each browser have to have a blob: none of a browser whose blobs may have been
+ * deleted before, and none of a session that the retention deletes.
+ */
+export async function countStoredChunks(
+  sql: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await sql<{ browserId: string; chunks: number }>`
+    select s.browser_id as "browserId", count(*)::integer as chunks
+    from browsers b
+    join sessions s on s.project_id = b.project_id and s.browser_id = b.id and not s.closed
+    join chunks c on c.project_id = s.project_id and c.session_id = s.id and c.state = 'stored'
+    where b.project_id = ${projectId} and b.id = any(${browserIds}::uuid[])
+      and not b.removal_counted
+    group by s.browser_id`
+  return new Map(rows.map(({ browserId, chunks }) => [browserId, chunks]))
+}
+
+/** From the commit on blobs of these browsers may be missing. */
+export async function markCounted(
+  tx: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+): Promise<void> {
+  await tx`
+    update browsers set removal_counted = true
+    where project_id = ${projectId} and id = any(${browserIds}::uuid[])`
+}
+
+export interface OwnedBrowser {
+  id: string
+  personId: string
+}
+
+/** The browsers of persons by id, those after `afterId`, or from the first on (null). */
+export function browsersOf(
+  sql: Sql,
+  projectId: number,
+  personIds: readonly string[],
+  afterId: string | null,
+  limit: number,
+): Promise<OwnedBrowser[]> {
+  // Of one person, who may have any number, the index has them in this order.
+  const areTheirs =
+    personIds.length === 1
+      ? fragment`person_id = ${personIds[0]}`
+      : fragment`person_id = any(${personIds}::bigint[])`
+  return sql<OwnedBrowser>`
+    select browser_id as id, person_id as "personId"
+    from person_browsers
+    where project_id = ${projectId} and ${areTheirs}
+      and browser_id > coalesce(${afterId}::uuid, '00000000-0000-0000-0000-000000000000')
+    order by browser_id
+    limit ${limit}`
+}
+
+/**
+ * Ends the intents of these persons' browsers whose time is over: what is dead is never confirmed,
+ * also if a clock jumps back. Returns how many.
+ */
+export async function killExpiredIntents(
+  sql: Sql,
+  projectId: number,
+  personIds: readonly string[],
+): Promise<number> {
+  const killed = await sql`
+    update chunks c set state = 'dead' -- fault: drain-ends-intents
+    from sessions s
+    join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
+    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
+      and c.intent_until <= app_now() -- fault: drain-expired
+      and s.project_id = c.project_id and s.id = c.session_id
+      and l.person_id = any(${personIds}::bigint[])
+    returning c.number`
+  return killed.length
+}
+
+/**
+ * Ends the intents of this person's browsers that are from before this instant, however long they
+ * would have lasted: an intent lasts 60 seconds (`chunk_intend`).
+ */
+export async function killIntentsBefore(
+  sql: Sql,
+  projectId: number,
+  personId: string,
+  instant: string,
+): Promise<void> {
+  await sql`
+    update chunks c set state = 'dead'
+    from sessions s
+    join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
+    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
+      and c.intent_until <= ${instant}::timestamptz + interval '60 seconds'
+      and s.project_id = c.project_id and s.id = c.session_id
+      and l.person_id = ${personId}`
+}
+
+/** How many uploads of these persons' browsers may still be confirmed. */
+export async function countOpenIntents(
+  sql: Sql,
+  projectId: number,
+  personIds: readonly string[],
+): Promise<number> {
+  const [row] = await sql<{ count: number }>`
+    select count(*)::integer as count
+    from chunks c
+    join sessions s on s.project_id = c.project_id and s.id = c.session_id
+    join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
+    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
+      and l.person_id = any(${personIds}::bigint[])`
+  return row?.count ?? 0
+}
+
+export interface RemovedPart {
+  /** By the ids of the browsers. */
+  removed: Map<string, RemovedRows>
+  isDone: boolean
+}
+
+/**
+ * Deletes a part of the session and chunk rows of these browsers, whose blobs are gone. To be
+ * called until `isDone`; the browsers themselves stay, as the way to what is left.
+ */
+export async function deleteRowsOfBrowsers(
+  sql: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+  limit: number = chunkRowsAPart,
+): Promise<RemovedPart> {
+  const sessions = await sql<OwnedSession>`
+    select id, browser_id as "browserId"
+    from sessions
+    where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])
+    limit ${sessionRowsAPart}`
+  const { removed, isDone } = await deleteRowsOfSessions(sql, projectId, sessions, limit)
+  return { removed, isDone: isDone && sessions.length < sessionRowsAPart }
+}
+
+export interface OwnedSession {
+  id: string
+  browserId: string
+}
+
+/** Deletes a part of the rows of these sessions, at most some thousand, whose blobs are gone. */
+export async function deleteRowsOfSessions(
+  sql: Sql,
+  projectId: number,
+  sessions: readonly OwnedSession[],
+  limit: number = chunkRowsAPart,
+): Promise<RemovedPart> {
+  const removed = new Map<string, RemovedRows>()
+  if (sessions.length === 0) return { removed, isDone: true }
+  const browserOf = new Map(sessions.map(({ id, browserId }) => [id, browserId]))
+  const count = (sessionId: string, counted: RemovedRows) => {
+    const browserId = browserOf.get(sessionId) as string
+    const before = removed.get(browserId) ?? { sessions: 0, chunks: 0 }
+    removed.set(browserId, {
+      sessions: before.sessions + counted.sessions,
+      chunks: before.chunks + counted.chunks,
+    })
+  }
+  const ids = [...browserOf.keys()]
+  const deleted = await sql<{ sessionId: string; chunks: number }>`
+    with part as (
+      select session_id, tab, number
+      from chunks
+      where project_id = ${projectId} and session_id = any(${ids}::uuid[])
+      -- In one order, so that an erasure and a retention at the same rows wait for each other.
+      order by session_id, tab, number
+      limit ${limit}
+      for update -- fault: delete-locks-chunks
+    ), deleted as (
+      delete from chunks c
+      using part p
+      where c.project_id = ${projectId} and c.session_id = p.session_id
+        and c.tab = p.tab and c.number = p.number
+      returning c.session_id
+    )
+    select session_id as "sessionId", count(*)::integer as chunks
+    from deleted
+    group by session_id`
+  let total = 0
+  for (const { sessionId, chunks } of deleted) {
+    count(sessionId, { sessions: 0, chunks })
+    total += chunks
+  }
+  if (total >= limit) return { removed, isDone: false }
+  const gone = await sql<{ id: string }>`
+    delete from sessions
+    where project_id = ${projectId} and id = any(${ids}::uuid[])
+    returning id`
+  for (const { id } of gone) count(id, { sessions: 1, chunks: 0 })
+  return { removed, isDone: true }
+}
+
+/** Deletes browsers without sessions, and whose they are. Returns the ids of those it deleted. */
+export async function deleteBrowsers(
+  tx: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+): Promise<string[]> {
+  // In one order, so that an erasure and a retention at the same browsers wait for each other.
+  await tx`
+    select from browsers
+    where project_id = ${projectId} and id = any(${browserIds}::uuid[])
+    order by id
+    for update -- fault: delete-locks-browsers
+    `
+  await tx`
+    delete from person_browsers
+    where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])`
+  const deleted = await tx<{ id: string }>`
+    delete from browsers
+    where project_id = ${projectId} and id = any(${browserIds}::uuid[])
+    returning id`
+  return deleted.map(({ id }) => id)
+}
+
+/** Forgets whose browsers they were; they and their sessions stay, retired and nobody's. */
+export async function unlinkBrowsers(
+  tx: Sql,
+  projectId: number,
+  personIds: readonly string[],
+): Promise<void> {
+  // Kept ones look like any other.
+  await tx`
+    update browsers b set removal_begun = false, removal_counted = false
+    from person_browsers l
+    where l.project_id = ${projectId} and l.person_id = any(${personIds}::bigint[])
+      and b.project_id = l.project_id and b.id = l.browser_id
+      and (b.removal_begun or b.removal_counted)`
+  // Whoever writes one has locked the browser as one that is not retired, so there come no more.
+  for (const written of [raw('session_notes'), raw('session_links')]) {
+    await tx`
+      delete from ${written} n
+      using sessions s, person_browsers l
+      where l.project_id = ${projectId} and l.person_id = any(${personIds}::bigint[])
+        and s.project_id = ${projectId} and s.browser_id = l.browser_id
+        and n.project_id = ${projectId} and n.session_id = s.id`
+  }
+  await tx`
+    delete from person_browsers
+    where project_id = ${projectId}
+      and person_id = any(${personIds}::bigint[]) -- fault: unlink-browsers
+    `
+}
+
+/**
+ * What is left of the recordings of these browsers. Chunks are found by their blobs' keys and not
+ * by their sessions, the way they were deleted.
+ */
+export async function countRemains(
+  sql: Sql,
+  projectId: number,
+  browserIds: readonly string[],
+): Promise<RemovedRows> {
+  const [row] = await sql<RemovedRows>`
+    select
+      (select count(*)::integer from sessions
+       where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])) as sessions,
+      (select count(*)::integer
+       from unnest(${browserIds.map((id) => blobPrefixOf(projectId, id))}::text[]) as prefix
+       join chunks c on c.project_id = ${projectId}
+         -- The character after the slash that ends a prefix is 0.
+         and c.blob_key >= prefix collate "C" and c.blob_key < rtrim(prefix, '/') || '0' collate "C"
+      ) as chunks`
+  return row as RemovedRows
+}

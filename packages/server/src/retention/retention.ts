@@ -1,0 +1,218 @@
+import { BlobFault, type Blobs, browserPrefix, sessionPrefix } from '../blobs/blobs.ts'
+import { inLanes } from '../lanes.ts'
+import { destroyBrowserKeys } from '../recordings/browser-keys.ts'
+import { deleteBrowsers, deleteRowsOfSessions, type OwnedSession } from '../recordings/removal.ts'
+import type { Recordings } from '../recordings/upload.ts'
+import type { Db, Sql } from '../sql.ts'
+
+/** Sessions closed and deleted at one go. */
+const sessionsAPart = 100
+
+/** Browsers looked at by one statement. */
+const browsersAPart = 1_000
+
+const deletionsAtOnce = 4
+
+export interface Expired {
+  sessions: number
+  chunks: number
+  browsers: number
+}
+
+/**
+ * Deletes what a project keeps no longer: sessions whose last activity is older than its retention,
+ * the way an erasure does it (blobs, then rows), and then the browsers whose last session that was,
+ * with their link to a person. May be broken off at any point, and several processes may do it at
+ * once. A fault of the blob store is thrown when all else was tried.
+ */
+export async function expireRecordings(recordings: Recordings): Promise<Expired> {
+  const { sql } = recordings.db
+  const expired = { sessions: 0, chunks: 0, browsers: 0 }
+  const faults: BlobFault[] = []
+  const projects = await sql<{ id: number; retentionDays: number }>`
+    select id, retention_days as "retentionDays" from projects order by id`
+  for (const { id, retentionDays } of projects) {
+    while ((await closeOldSessions(sql, id, retentionDays)) === sessionsAPart);
+    await deleteOwnedSessions(recordings, id, expired, faults)
+    expired.browsers += await deleteUnusedBrowsers(recordings, id, faults)
+  }
+  if (faults[0]) throw faults[0]
+  return expired
+}
+
+/**
+ * Closes old sessions, so that they take no chunk and what has to go is a closed set. The lock
+ * waits for intents in the making; the second statement sees what they have changed.
+ */
+async function closeOldSessions(sql: Sql, projectId: number, days: number): Promise<number> {
+  const closed = await sql`
+    with old as (
+      select id
+      from sessions
+      where project_id = ${projectId} and not closed
+        and started_at < app_now() - ${days} * interval '1 day'
+        and coalesce(last_chunk_at, started_at) < app_now() - ${days} * interval '1 day'
+      order by started_at
+      limit ${sessionsAPart}
+      for update skip locked -- fault: close-locks-session
+    )
+    update sessions s set closed = true -- fault: close-session
+    from old
+    where s.project_id = ${projectId} and s.id = old.id
+    returning s.id`
+  return closed.length
+}
+
+async function deleteOwnedSessions(
+  recordings: Recordings,
+  projectId: number,
+  expired: Expired,
+  faults: BlobFault[],
+): Promise<void> {
+  const { db, blobs } = recordings
+  let afterId: string | null = null
+  for (;;) {
+    const sessions: OwnedSession[] = await drainedSessions(db.sql, projectId, afterId)
+    const prefixOf = ({ id, browserId }: OwnedSession) => sessionPrefix(projectId, browserId, id)
+    const deleted = await deleteBlobs(blobs, sessions, prefixOf, faults)
+    await deleteRows(db, projectId, deleted, expired)
+    if (sessions.length < sessionsAPart) return
+    afterId = sessions.at(-1)?.id ?? null
+  }
+}
+
+/** Returns those whose blobs are gone; what cannot be deleted now does not keep the others. */
+async function deleteBlobs<T>(
+  blobs: Blobs,
+  items: readonly T[],
+  prefixOf: (item: T) => string,
+  faults: BlobFault[],
+): Promise<T[]> {
+  const deleted: T[] = []
+  await inLanes(items, deletionsAtOnce, async (item) => {
+    try {
+      await blobs.deletePrefix(prefixOf(item))
+      deleted.push(item)
+    } catch (error) {
+      if (!(error instanceof BlobFault)) throw error
+      faults.push(error)
+    }
+  })
+  return deleted
+}
+
+async function deleteRows(
+  db: Db,
+  projectId: number,
+  sessions: readonly OwnedSession[],
+  expired: Expired,
+) {
+  const browserIds = [...new Set(sessions.map(({ browserId }) => browserId))]
+  for (let isDone = sessions.length === 0; !isDone; ) {
+    const part = await db.begin(async (tx) => {
+      // Browsers are locked before sessions. The mark goes with the sessions, so that none is missed.
+      await markToCheck(tx, projectId, browserIds)
+      return deleteRowsOfSessions(tx, projectId, sessions)
+    })
+    isDone = part.isDone
+    for (const { sessions, chunks } of part.removed.values()) {
+      expired.sessions += sessions
+      expired.chunks += chunks
+    }
+  }
+}
+
+async function markToCheck(tx: Sql, projectId: number, browserIds: string[]): Promise<void> {
+  await tx`
+    with locked as (
+      select id from browsers
+      where project_id = ${projectId} and id = any(${browserIds}::uuid[])
+      order by id
+      for update -- fault: expired-locks-browsers
+    )
+    update browsers b set to_check = true
+    from locked
+    where b.project_id = ${projectId} and b.id = locked.id and not b.to_check`
+}
+
+/** Closed sessions none of whose uploads can still be confirmed; the others have their turn later. */
+async function drainedSessions(
+  sql: Sql,
+  projectId: number,
+  afterId: string | null,
+): Promise<OwnedSession[]> {
+  await sql`
+    update chunks c set state = 'dead'
+    from sessions s
+    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
+      and c.intent_until <= app_now()
+      and s.project_id = c.project_id and s.id = c.session_id and s.closed`
+  return sql<OwnedSession>`
+    select id, browser_id as "browserId"
+    from sessions s
+    where project_id = ${projectId}
+      and closed -- fault: expired-is-closed
+      and id > coalesce(${afterId}::uuid, '00000000-0000-0000-0000-000000000000')
+      and not exists (select from chunks c -- fault: expired-is-drained
+        where c.project_id = s.project_id -- fault: expired-is-drained
+          and c.session_id = s.id and c.state = 'intent') -- fault: expired-is-drained
+    order by id
+    limit ${sessionsAPart}`
+}
+
+/**
+ * Of the browsers that are marked, those that have no session any more. They are retired first, so
+ * that no start can give one a session in between; then key, blobs and row are deleted.
+ */
+async function deleteUnusedBrowsers(
+  { db, blobs, browserKeys }: Recordings,
+  projectId: number,
+  faults: BlobFault[],
+): Promise<number> {
+  let deleted = 0
+  let afterId: string | null = null
+  for (;;) {
+    const marked: { id: string }[] = await db.sql`
+      select id from browsers
+      where project_id = ${projectId} and to_check
+        and id > coalesce(${afterId}::uuid, '00000000-0000-0000-0000-000000000000')
+      order by id
+      limit ${browsersAPart}`
+    const ids = marked.map(({ id }) => id)
+    const unused = await db.begin((tx) => retireUnused(tx, projectId, ids))
+    if (unused.length > 0) {
+      await destroyBrowserKeys(browserKeys.sql, projectId, unused)
+      const prefixOf = (id: string) => browserPrefix(projectId, id)
+      const gone = await deleteBlobs(blobs, unused, prefixOf, faults)
+      deleted += (await db.begin((tx) => deleteBrowsers(tx, projectId, gone))).length
+    }
+    if (marked.length < browsersAPart) return deleted
+    afterId = ids.at(-1) ?? null
+  }
+}
+
+/**
+ * Looks under the lock, where no start, identify or retention is under way. An erasure may be at the
+ * same browser: each step finds done what the other has done.
+ */
+async function retireUnused(tx: Sql, projectId: number, ids: string[]): Promise<string[]> {
+  if (ids.length === 0) return []
+  await tx`
+    select from browsers
+    where project_id = ${projectId} and id = any(${ids}::uuid[])
+    order by id
+    for update -- fault: unused-locks-browser
+    `
+  await tx`
+    update browsers b set to_check = false
+    where project_id = ${projectId} and id = any(${ids}::uuid[])
+      and exists (select from sessions s
+        where s.project_id = b.project_id and s.browser_id = b.id)`
+  const unused = await tx<{ id: string }>`
+    update browsers b set retired = true -- fault: unused-retires
+    where project_id = ${projectId} and id = any(${ids}::uuid[])
+      and not exists (select from sessions s -- fault: unused-no-session
+        where s.project_id = b.project_id and s.browser_id = b.id) -- fault: unused-no-session
+    returning id`
+  return unused.map((browser) => browser.id)
+}

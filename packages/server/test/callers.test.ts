@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto'
+import type { RouteOptions } from 'fastify'
+import { describe, expect } from 'vitest'
+import { bodyReader } from '../src/http/arrivals.ts'
+import { answerTo } from '../src/http/callers.ts'
+import { pacing } from '../src/http/pace.ts'
+import { httpServer } from '../src/http/server.ts'
+import { createLog } from '../src/log.ts'
+import { access } from '../src/members/access.ts'
+import { createMetrics } from '../src/metrics.ts'
+import { createKey, revokeKey } from '../src/projects/store.ts'
+import { type Dashboard, test } from './dashboard-fixtures.ts'
+import { newProject, sendRaw } from './fixtures.ts'
+
+/** Who may call what, written down a second time and by hand; the first pattern that fits decides. */
+const expected: [pattern: RegExp, caller: string][] = [
+  [/^\/v1(\/|$)/, 'secret key'],
+  [/^\/ingest\/v1\/(start|identify|chunks|withdraw)$/, 'public key'],
+  [/^\/ingest\/\*$/, 'anyone'],
+  [/^\/dashboard\/v1\//, 'member'],
+  [/^\/docs(\/|$)/, 'anyone'],
+  [/^\/health\/(live|ready)$/, 'anyone'],
+  [/^\/metrics$/, 'anyone'],
+  [/^\/\.well-known\/jwks\.json$/, 'anyone'],
+  [/^\/$/, 'anyone'],
+]
+
+interface Call {
+  method: string
+  path: string
+  route: RouteOptions
+}
+
+/** Each method of each route, with ids of things that are not there. */
+function callsOf({ everyRoute, projectId }: Dashboard): Call[] {
+  return everyRoute.flatMap((route) =>
+    [route.method].flat().map((method) => ({
+      method,
+      route,
+      path: route.url
+        .replace(':projectId', projectId)
+        .replace(/:personId/, '1')
+        .replaceAll(/:\w+/g, () => randomUUID())
+        .replace('*', 'nothing'),
+    })),
+  )
+}
+
+function send({ url }: Dashboard, { method, path }: Call, key: string | null) {
+  const takesBody = ['POST', 'PUT', 'PATCH'].includes(method)
+  // As a page of the dashboard would: which pages may, is another question (members.test.ts).
+  const headers = { origin: url }
+  return sendRaw(url, path, key, { method, headers, ...(takesBody && { body: { unknown: true } }) })
+}
+
+describe('who may call a route', () => {
+  test('is decided for each one, as it is written down', async ({ dashboard }) => {
+    const calls = callsOf(dashboard)
+    expect(calls.length).toBeGreaterThan(120)
+    for (const { route } of calls) {
+      const caller = expected.find(([pattern]) => pattern.test(route.url))?.[1]
+      expect({ url: route.url, caller: route.config?.caller }).toEqual({ url: route.url, caller })
+    }
+  })
+
+  test('holds for every route and every caller', async ({ dashboard, db }) => {
+    const { project } = dashboard
+    const revoked = await createKey(db.sql, project.id, 'secret', 'revoked')
+    await revokeKey(db.sql, revoked.key.id, 0)
+    const viewer = await dashboard.member('viewer')
+    const keys: Record<string, string | null> = {
+      nobody: null,
+      'a public key': project.publicKey,
+      'a revoked key': revoked.text,
+      'a secret key': project.secretKey,
+      'a key of another project': (await newProject(db)).secretKey,
+    }
+    const answerOf: Record<string, Record<string, number | undefined>> = {
+      'secret key': { nobody: 401, 'a public key': 403, 'a revoked key': 401 },
+      'public key': Object.fromEntries(Object.keys(keys).map((who) => [who, 401])),
+      member: Object.fromEntries(Object.keys(keys).map((who) => [who, 401])),
+      anyone: {},
+    }
+    const deviations: string[] = []
+    for (const call of callsOf(dashboard)) {
+      const { route, method, path } = call
+      const { operationId = '' } = (route.schema ?? {}) as { operationId?: keyof typeof access }
+      const isOpen = operationId !== '' && access[operationId] === 'anyone'
+      const caller = isOpen ? 'anyone' : (route.config?.caller ?? '')
+      for (const [who, key] of Object.entries(keys)) {
+        const { status } = await send(dashboard, call, key)
+        const wanted = answerOf[caller]?.[who]
+        // The fixture's dashboard is not built, which its first page says.
+        const isPage = route.url === '/' && status === 503
+        const isLetIn = isPage || (status !== 403 && status < 500)
+        const isRight = wanted === undefined ? isLetIn : status === wanted
+        // A wrong password is a 401 as well, and an unknown body is looked at before.
+        if (!isRight || (wanted === undefined && status === 401)) {
+          deviations.push(`${method} ${path} by ${who}: ${status}`)
+        }
+      }
+      if (caller === 'secret key') {
+        const cookie = [...viewer.cookies].map((pair) => pair.join('=')).join('; ')
+        const { status } = await sendRaw(dashboard.url, path, null, { method, headers: { cookie } })
+        if (status !== 401) deviations.push(`${method} ${path} by a member: ${status}`)
+      }
+    }
+    expect(deviations).toEqual([])
+  })
+
+  test('is the same however its URL is written', async ({ dashboard }) => {
+    const { project, url } = dashboard
+    const spellings: ((path: string) => string)[] = [
+      (path) => path.replace('/v1', '/%761'),
+      (path) => path.replace('/v1', '/%76%31'),
+      (path) => path.replace('/v1/p', '/v1/%70'),
+      (path) => path.replace('/v1/d', '/v1/%64'),
+      (path) => `http://x${path}`,
+      (path) => `HTTP://${new URL(url).host}${path}`,
+      (path) => `http://x${path.replace('/v1', '/%761')}`,
+      (path) => `${path}?a=%zz`,
+      (path) => `${path}#/docs`,
+    ]
+    const calls = callsOf(dashboard).filter(({ route }) => route.config?.caller === 'secret key')
+    expect(calls.length).toBeGreaterThan(20)
+    for (const call of calls) {
+      for (const spell of spellings) {
+        const path = spell(call.path)
+        const statuses = [null, project.publicKey].map(
+          async (key) => (await send(dashboard, { ...call, path }, key)).status,
+        )
+        const [nobody, publicKey] = await Promise.all(statuses)
+        // What no router would take for a path of /v1 is not found, and nothing else.
+        expect([401, 404], `${call.method} ${path}`).toContain(nobody)
+        expect([403, 404], `${call.method} ${path}`).toContain(publicKey)
+      }
+    }
+    for (const path of ['/%761/persons', `http://x/v1/persons`, '/v1/%70ersons']) {
+      expect((await sendRaw(url, path, null, {})).status).toBe(401)
+      expect((await sendRaw(url, path, project.secretKey, {})).status).toBe(200)
+    }
+  })
+})
+
+describe("another project's key", () => {
+  test('reads and changes nothing, by any route', async ({ dashboard, db }) => {
+    const { project, url } = dashboard
+    const externalId = `canary-${randomUUID()}`
+    await dashboard.record(externalId)
+    const session = await db.sql<{ id: string }>`
+      select id from sessions where project_id = ${project.id}`
+    const job = await dashboard.send('/v1/persons/to-delete', { method: 'DELETE' })
+    expect(job.status).toBe(404)
+    const other = await newProject(db)
+    const ids = [externalId, session[0]?.id ?? '']
+    const routes = dashboard.everyRoute.filter(({ config }) => config?.caller === 'secret key')
+    for (const route of routes) {
+      for (const method of [route.method].flat()) {
+        for (const id of ids) {
+          const path = route.url.replaceAll(/:\w+/g, id).replace('*', 'nothing')
+          const body = { properties: { taken: true } }
+          const takesBody = method === 'PATCH'
+          const answer = await sendRaw(url, path, other.secretKey, {
+            method,
+            ...(takesBody && { body }),
+          })
+          expect(answer.text, `${method} ${path}`).not.toContain(externalId)
+          expect(answer.text, `${method} ${path}`).not.toContain(session[0]?.id)
+        }
+      }
+    }
+    const person = await dashboard.send(`/v1/persons/${externalId}`)
+    expect(person.json.person).toMatchObject({ externalId, properties: {} })
+  })
+})
+
+describe('a server', () => {
+  const server = () =>
+    httpServer({
+      log: createLog('silent'),
+      metrics: createMetrics(),
+      readBody: bodyReader(),
+      pace: pacing(),
+      authenticate: () => ({}),
+      handleIngestError: (error) => {
+        throw error
+      },
+    })
+
+  test('with a route whose callers are not decided does not start', async () => {
+    const app = server()
+    app.get('/forgotten', async () => 'ok')
+    await expect(app.ready()).rejects.toThrow('/forgotten')
+  })
+
+  test('has no project where no key gave one', async () => {
+    const app = server()
+    answerTo(app, 'anyone')
+    app.get('/open', async ({ projectId }) => ({ projectId }))
+    expect((await app.inject('/open')).statusCode).toBe(500)
+    await app.close()
+  })
+})

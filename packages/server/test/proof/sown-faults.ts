@@ -1,0 +1,577 @@
+import type { Step } from '../../src/erasure/steps.ts'
+import type { Clause, Fault } from './faults.ts'
+
+/** A fault, and the scenario that has to notice it. */
+export interface NoticedFault extends Fault {
+  name: string
+  /** The beginning of the scenario's name. */
+  scenario: string
+  /** Preemptions it takes; 1 if not given. */
+  bound?: number
+  /** Also part of a normal run: these stand for the others. */
+  isShort?: true
+}
+
+/** Removes the clauses with these anchors. */
+const remove = (...names: string[]) => ({ clauses: names.map((name) => ({ name })) })
+
+/** Replaces the clause with this anchor. */
+const replace = (name: string, instead: string) => ({ clauses: [{ name, instead }] })
+
+/** The condition that a worker still holds its lease, which several statements share. */
+const lease = (within: string): Clause[] => [
+  { name: 'held-token', within },
+  { name: 'held-until', within },
+]
+
+/** Of requests: DELETE, POST, PATCH and identify. */
+const ofRequests: NoticedFault[] = [
+  {
+    name: 'DELETE does not lock the person',
+    scenario: 'DELETE ∥ DELETE, same flag',
+    isShort: true,
+    ...remove('delete-locks-person'),
+  },
+  {
+    name: 'the worker retires no browsers',
+    scenario: 'chunk ∥ DELETE ∥ worker: ',
+    isShort: true,
+    steps: without('retire_browsers'),
+  },
+  {
+    name: 'DELETE does not flag the person',
+    scenario: 'POST ∥ DELETE',
+    ...replace('delete-flags-person', 'update persons set deletion_job_id = null'),
+  },
+  {
+    name: 'the update of a merge does not look at the flag',
+    scenario: 'POST ∥ DELETE',
+    function: { name: 'person_write', find: 'and p.deletion_job_id is null', instead: '' },
+  },
+  {
+    name: 'POST does not answer for a person being deleted',
+    scenario: 'POST ∥ DELETE',
+    function: {
+      name: 'person_write',
+      find: 'person.deletion_job_id is not null',
+      instead: 'false',
+    },
+  },
+  {
+    name: 'identify does not lock the person',
+    scenario: 'identify ∥ DELETE ∥ worker',
+    isShort: true,
+    ...remove('link-locks-person'),
+  },
+  {
+    name: 'identify does not look at the flag under the lock',
+    scenario: 'identify ∥ DELETE ∥ worker',
+    bound: 2,
+    ...replace('link-flag', 'false as "isBeingDeleted"'),
+  },
+  {
+    name: 'identify does not lock the browser',
+    scenario: 'retention ∥ start and identify',
+    bound: 2,
+    ...remove('link-locks-browser'),
+  },
+  {
+    name: 'identify does not look whether the browser is retired under the lock',
+    scenario: 'retention ∥ start and identify',
+    ...replace('link-not-retired', 'select false as retired'),
+  },
+  {
+    name: 'identify does not see at first that the browser is retired',
+    scenario: 'a stale identify ∥ worker',
+    ...replace('identify-not-retired', 'select false as "isRetired",'),
+  },
+  {
+    name: 'a browser may be linked anew',
+    scenario: 'two identifies of one browser',
+    clauses: [
+      { name: 'link-looks', instead: 'and false' },
+      {
+        name: 'link-once',
+        instead:
+          'on conflict (project_id, browser_id) do update set person_id = excluded.person_id',
+      },
+    ],
+  },
+]
+
+/** Of what browsers send. */
+const ofUploads: NoticedFault[] = [
+  {
+    name: 'a start does not lock the browser',
+    scenario: 'in the midst of a start',
+    ...remove('start-locks-browser'),
+  },
+  {
+    name: 'a start does not look whether the browser is retired under the lock',
+    scenario: 'start ∥ DELETE ∥ worker',
+    bound: 2,
+    clauses: [
+      { name: 'browser-not-retired', within: 'start' },
+      { name: 'browser-not-deleting', within: 'start', instead: 'and false' },
+    ],
+  },
+  {
+    name: 'a chunk does not lock the browser',
+    scenario: 'in the midst of a chunk ∥ DELETE',
+    isShort: true,
+    function: {
+      name: 'chunk_intend',
+      find: 'is not null)\n  for share',
+      instead: 'is not null)',
+    },
+    ...remove('intend-locks-browser'),
+  },
+  {
+    name: 'a chunk does not look whether the browser is retired',
+    scenario: 'chunk ∥ DELETE with the recordings kept',
+    function: { name: 'chunk_intend', find: 'and not b.retired', instead: '' },
+    clauses: [{ name: 'browser-not-retired', within: 'intend' }],
+  },
+  {
+    name: 'a chunk does not look whether the person is being deleted',
+    scenario: 'a chunk and a start after DELETE',
+    bound: 0,
+    isShort: true,
+    function: {
+      name: 'chunk_intend',
+      find: 'and p.deletion_job_id is not null',
+      instead: 'and false',
+    },
+    clauses: [{ name: 'browser-not-deleting', within: 'intend', instead: 'and false' }],
+  },
+  {
+    name: 'a start does not look whether the person is being deleted',
+    scenario: 'a chunk and a start after DELETE',
+    bound: 0,
+    clauses: [
+      { name: 'browser-not-deleting', within: 'start', instead: 'and false' },
+      { name: 'browser-not-deleting', within: 'start-at-first', instead: 'and false' },
+    ],
+  },
+  {
+    name: 'a chunk does not lock the session',
+    scenario: 'in the midst of a chunk ∥ the retention',
+    function: {
+      name: 'chunk_intend',
+      find: "interval '8 days'\n  for share",
+      instead: "interval '8 days'",
+    },
+    ...remove('intend-locks-session'),
+  },
+  {
+    name: 'a chunk does not look whether the session is closed',
+    scenario: 'retention ∥ a chunk of a session of the last hour before it is too old, in a bucket',
+    function: { name: 'chunk_intend', find: 'and not s.closed', instead: '' },
+    ...remove('intend-session-open'),
+  },
+  {
+    name: 'a confirmation asks neither for its intent nor for the time',
+    scenario: 'an upload whose intent runs out ∥ the collector',
+    bound: 2,
+    ...remove('confirm-intent', 'confirm-time'),
+  },
+  {
+    name: 'a confirmation does not look which upload it is of',
+    scenario: 'an expired upload repeated',
+    bound: 2,
+    ...remove('confirm-blob'),
+  },
+  {
+    name: 'a confirmation locks the chunk before the session',
+    scenario: 'in the midst of a confirmation ∥ the same chunk',
+    ...remove('confirm-locks-session'),
+  },
+  {
+    name: 'an upload that was refused leaves its blob',
+    scenario: 'an upload whose intent runs out ∥ the collector',
+    blobs: (blobs) => ({ ...blobs, delete: async () => {} }),
+  },
+  {
+    name: 'a pack asks neither for its intent nor for the time',
+    scenario: 'a pack whose intent runs out ∥ the collector',
+    bound: 2,
+    ...remove('pack-intent'),
+  },
+  {
+    name: 'a pack does not look which upload it is of',
+    scenario: 'a pack that takes too long ∥ another',
+    bound: 2,
+    ...remove('pack-blob'),
+  },
+  {
+    name: 'a pack takes along what is gone',
+    scenario: 'a pack that takes too long ∥ another',
+    bound: 2,
+    ...remove('pack-replaces-stored'),
+  },
+  {
+    name: 'a packed chunk that is sent again is taken for a new one',
+    scenario: 'a pack ∥ a chunk sent again',
+    isShort: true,
+    function: {
+      name: 'chunk_intend',
+      find: 'session_packed is not null and exists',
+      instead: 'false and exists',
+    },
+    ...remove('intend-unpacked'),
+  },
+  {
+    name: 'the collector takes what may still be confirmed',
+    scenario: 'an upload ∥ the collector',
+    ...remove('collect-expired'),
+  },
+  {
+    name: 'the collector does not look again at what it has waited for',
+    scenario: 'in the midst of a confirmation ∥ the collector',
+    ...remove('collect-locks-chunk', 'collect-unconfirmed'),
+  },
+]
+
+/** Of the steps of an erasure. */
+const ofSteps: NoticedFault[] = [
+  {
+    name: 'the worker does not wait for uploads to a bucket',
+    scenario: 'chunk ∥ DELETE ∥ worker, in a bucket',
+    isShort: true,
+    steps: without('drain'),
+  },
+  {
+    name: 'the worker ends intents that may still be confirmed',
+    scenario: 'chunk ∥ DELETE ∥ worker, in a bucket',
+    bound: 2,
+    ...remove('drain-expired'),
+  },
+  {
+    name: 'expired intents stay open',
+    scenario: 'an uploader dies before its put ∥ DELETE ∥ worker, in a folder',
+    ...replace('drain-ends-intents', "update chunks c set state = 'intent'"),
+  },
+  {
+    name: 'keys are not destroyed',
+    scenario: 'DELETE ∥ worker',
+    steps: without('destroy_keys'),
+  },
+  {
+    name: 'blobs go before their key',
+    scenario: 'DELETE ∥ worker',
+    isShort: true,
+    steps: swapped('destroy_keys', 'delete_blobs'),
+  },
+  {
+    name: 'rows go before their blobs',
+    scenario: 'DELETE ∥ worker',
+    steps: swapped('delete_blobs', 'delete_rows'),
+  },
+  {
+    name: 'rows are not deleted',
+    scenario: 'DELETE ∥ worker',
+    steps: without('delete_rows'),
+  },
+  {
+    name: 'the person goes before it is in the ledger',
+    scenario: 'DELETE ∥ worker',
+    steps: without('write_ledger'),
+  },
+  {
+    name: 'blobs are not deleted, and verified to be',
+    scenario: 'DELETE ∥ worker',
+    steps: without('delete_blobs', 'verify'),
+  },
+  {
+    name: 'keys are not destroyed, and verified to be',
+    scenario: 'DELETE ∥ worker',
+    steps: without('destroy_keys', 'verify'),
+  },
+  {
+    name: 'kept recordings stay linked',
+    scenario: 'chunk ∥ DELETE with the recordings kept',
+    ...replace('unlink-browsers', 'and false'),
+  },
+  {
+    name: 'a receipt does not know the one before it',
+    scenario: 'two workers at two persons',
+    bound: 0,
+    ...replace('receipt-chain', "update receipt_chains set head = sha256('')"),
+  },
+]
+
+/** Of who may work on a job, and until when. */
+const ofLeases: NoticedFault[] = [
+  {
+    name: 'the fence holds nobody',
+    scenario:
+      'a worker that loses its lease while it works ∥ the one that takes over (recordings deleted)',
+    isShort: true,
+    clauses: lease('fence'),
+  },
+  {
+    name: 'the fence does not lock the job',
+    scenario:
+      'a worker that loses its lease while it works ∥ the one that takes over (recordings deleted)',
+    ...remove('fence-locks'),
+  },
+  {
+    name: 'the completion does not ask for the lease',
+    scenario: 'a lease runs out ∥ the worker',
+    clauses: lease('completion'),
+  },
+  {
+    name: 'neither the fence nor the completion asks for the lease',
+    scenario:
+      'a worker that loses its lease while it works ∥ the one that takes over (recordings kept)',
+    clauses: [...lease('fence'), ...lease('completion')],
+  },
+  {
+    name: 'a lease that is over may be renewed',
+    scenario: 'renewals ∥ the clock ∥ the reaper',
+    clauses: [{ name: 'held-until', within: 'renewal' }],
+  },
+  {
+    name: 'a lease that somebody else has may be renewed',
+    scenario: 'renewals ∥ the clock ∥ the reaper',
+    bound: 2,
+    clauses: lease('renewal'),
+  },
+  {
+    name: 'an attempt whose lease is over may fail',
+    scenario: 'attempt 1 fails',
+    clauses: lease('failure'),
+  },
+  {
+    name: 'an attempt that fails does not lock its job',
+    scenario: 'in the midst of a takeover',
+    ...remove('failure-locks'),
+  },
+  {
+    name: 'leases are reaped before they are over',
+    scenario: 'a lease runs out ∥ the worker',
+    ...remove('reap-lost'),
+  },
+  {
+    name: 'the reaper does not lock what it has found',
+    scenario: 'in the midst of a renewal ∥ the reaper',
+    isShort: true,
+    ...remove('reap-locks'),
+  },
+  {
+    name: 'a job is claimed that somebody has',
+    scenario: 'two workers: ',
+    ...remove('claim-free'),
+  },
+  {
+    name: 'a claim does not lock what it has found',
+    scenario: 'in the midst of a claim',
+    ...remove('claim-locks'),
+  },
+  {
+    name: 'a job is claimed before it is due',
+    scenario: 'an attempt fails ∥ another worker',
+    ...remove('claim-due'),
+  },
+  {
+    name: 'the delay after an attempt is left out',
+    scenario: 'an attempt fails ∥ another worker',
+    ...replace('failure-delay', 'held.failed_at,'),
+  },
+  {
+    name: 'a person stays flagged when its job has failed',
+    scenario: 'the fifth attempt fails ∥ DELETE',
+    ...replace(
+      'failure-frees-person',
+      'update persons set deletion_job_id = persons.deletion_job_id',
+    ),
+  },
+  {
+    name: 'an attempt is given back by whoever had it once',
+    scenario: 'a graceful stop',
+    clauses: lease('hand-back'),
+  },
+]
+
+/** Of persons that are erased together. */
+const ofPersonsTogether: NoticedFault[] = [
+  {
+    name: 'persons are erased together of whom one is kept and one not',
+    scenario: 'persons together, one of them kept and one not',
+    bound: 0,
+    isShort: true,
+    ...remove('claim-alike'),
+  },
+  {
+    name: 'of persons together the fence holds nobody',
+    scenario: 'persons together ∥ one of them is taken over',
+    clauses: lease('fence'),
+  },
+  {
+    name: 'of persons together the completion does not ask for the lease',
+    scenario: 'persons together ∥ the clock ∥ the reaper',
+    clauses: lease('completion'),
+  },
+]
+
+/** Of the ledger and the retention, which take recordings away as well. */
+const ofOthers: NoticedFault[] = [
+  {
+    name: 'a job that is over may be taken over',
+    scenario: 'the ledger is compared',
+    ...remove('takeover-open'),
+  },
+  {
+    name: 'the ledger forgets what an earlier entry names',
+    scenario: 'the ledger is compared',
+    bound: 2,
+    blobs: (blobs) => ({
+      ...blobs,
+      get: (key, signal) =>
+        key.startsWith('ledger/') ? Promise.resolve(Buffer.from('')) : blobs.get(key, signal),
+    }),
+  },
+  {
+    name: 'a comparison does not lock what the database knows of the ledger',
+    scenario: 'the ledger of a database that went back',
+    bound: 2,
+    ...remove('comparison-locks-state'),
+  },
+  {
+    name: 'the retention does not close what it deletes',
+    scenario: 'retention ∥ a chunk of a session of the last hour before it is too old, in a bucket',
+    bound: 2,
+    clauses: [
+      { name: 'close-session', instead: 'update sessions s set closed = s.closed' },
+      { name: 'expired-is-closed', instead: "and started_at < app_now() - interval '7 days'" },
+    ],
+  },
+  {
+    name: 'the retention does not wait for uploads',
+    scenario: 'retention ∥ a chunk of a session of the last hour before it is too old, in a bucket',
+    ...remove('expired-is-drained'),
+  },
+  {
+    name: 'the retention does not lock the browsers it looks at again',
+    scenario: 'retention ∥ start and identify',
+    bound: 2,
+    ...remove('unused-locks-browser'),
+  },
+  {
+    name: 'the retention takes browsers that have a session again',
+    scenario: 'retention ∥ start and identify',
+    ...remove('unused-no-session'),
+  },
+  {
+    name: 'the retention does not retire the browsers it takes',
+    scenario: 'retention ∥ start and identify',
+    ...replace('unused-retires', 'update browsers b set retired = b.retired'),
+  },
+]
+
+/** Every lock, fence, condition and order that keeps an erasure whole, taken away one at a time. */
+export const noticedFaults: NoticedFault[] = [
+  ...ofRequests,
+  ...ofUploads,
+  ...ofSteps,
+  ...ofLeases,
+  ...ofPersonsTogether,
+  ...ofOthers,
+]
+
+/** A fault that changes nothing, because something else holds the same. */
+export interface RedundantFault extends Fault {
+  name: string
+  /** Why the clause is there all the same. */
+  why: string
+  /** The scenarios that would notice, by the beginnings of their names. */
+  scenarios: string[]
+}
+
+export const redundantFaults: RedundantFault[] = [
+  {
+    name: 'POSTs in one statement pass over the persons that others have locked',
+    why: 'person_write locks the row itself; this keeps the other POSTs from waiting for it',
+    scenarios: ['POSTs that go in one statement'],
+    function: { name: 'persons_write', find: 'for no key update skip locked', instead: '' },
+  },
+  {
+    name: 'the worker locks the browsers before it retires them',
+    why: 'the update locks them as well; this gives the locks their order',
+    scenarios: ['in the midst of a start ∥', 'in the midst of a chunk ∥ DELETE', 'start and chunk'],
+    ...remove('retire-locks-browsers'),
+  },
+  {
+    name: 'browsers are locked before they are deleted',
+    why: 'the deletion locks them as well; this gives the locks their order',
+    scenarios: ['retention ∥ DELETE ∥ worker at a browser'],
+    ...remove('delete-locks-browsers'),
+  },
+  {
+    name: 'the retention locks the browsers it marks',
+    why: 'the update locks them as well; this gives the locks their order',
+    scenarios: ['retention ∥ DELETE ∥ worker at the same session'],
+    ...remove('expired-locks-browsers'),
+  },
+  {
+    name: 'the retention locks the sessions it closes',
+    why: 'the update locks them as well; this passes over those that are in use',
+    scenarios: ['in the midst of a chunk ∥ the retention', 'retention ∥ a chunk'],
+    ...remove('close-locks-session'),
+  },
+  {
+    name: 'rows of chunks are locked before they are deleted',
+    why: 'the deletion locks them as well; this gives the locks their order',
+    scenarios: ['retention ∥ DELETE ∥ worker at the same session'],
+    ...remove('delete-locks-chunks'),
+  },
+  {
+    name: 'a pack locks its session before its chunks',
+    why: 'the update of the session locks it as well; this gives the locks their order',
+    scenarios: ['a pack ∥ a chunk sent again'],
+    ...remove('pack-locks-session'),
+  },
+  {
+    name: 'a repeated chunk locks the one that is there',
+    why: 'whoever confirms that one has the lock of the session',
+    scenarios: ['in the midst of a confirmation ∥ the same chunk when'],
+    function: {
+      name: 'chunk_intend',
+      find: 'c.tab = in_tab and c.number = in_number\n  for update',
+      instead: 'c.tab = in_tab and c.number = in_number',
+    },
+  },
+  {
+    name: 'a confirmation asks for its intent',
+    why: 'an intent that ended before its time was ended by the uploader itself',
+    scenarios: ['an upload whose intent runs out ∥ the collector', 'an expired upload repeated'],
+    ...remove('confirm-intent'),
+  },
+  {
+    name: 'a confirmation asks for the time',
+    why: 'whoever waits for the end of an intent ends it before going on',
+    scenarios: ['an upload whose intent runs out ∥ the collector', 'an expired upload repeated'],
+    ...remove('confirm-time'),
+  },
+  {
+    name: 'a start looks at first whether its browser is retired',
+    why: 'it looks again under the lock; this saves making a place for blobs',
+    scenarios: ['start ∥ DELETE ∥ worker'],
+    clauses: [{ name: 'browser-not-retired', within: 'start-at-first' }],
+  },
+]
+
+function without(...names: string[]) {
+  return (steps: Step[]) => steps.filter(({ name }) => !names.includes(name))
+}
+
+function swapped(one: string, other: string) {
+  return (steps: Step[]) => {
+    const [i, j] = [one, other].map((name) => steps.findIndex((step) => step.name === name))
+    const result = [...steps]
+    if (i === undefined || j === undefined || i < 0 || j < 0) return result
+    result[i] = steps[j] as Step
+    result[j] = steps[i] as Step
+    return result
+  }
+}

@@ -1,0 +1,302 @@
+import { randomBytes } from 'node:crypto'
+import {
+  confirmSecondFactor,
+  proveIdentity,
+  signIn,
+  signInWithCode,
+  startSecondFactor,
+} from '@lethe/contract/dashboard-members.ts'
+import { listProjects } from '@lethe/contract/dashboard-projects.ts'
+import { listAuditEntries } from '@lethe/contract/dashboard-system.ts'
+import { describe, expect } from 'vitest'
+import { openSignIn } from '../src/members/open-sign-in.ts'
+import { openPool } from '../src/sql.ts'
+import { codeOf, wrongCodeOf } from './authenticator.ts'
+import {
+  test as base,
+  type Dashboard,
+  newVisitor,
+  password,
+  refusalOf,
+  startDashboard,
+  type Visitor,
+} from './dashboard-fixtures.ts'
+import { shiftClock } from './recordings-fixtures.ts'
+
+const wrong = 'wrong horse battery staple'
+
+/** `proxied`: the dashboard behind a proxy whose word is taken, so that a test can be anywhere. */
+const test = base.extend<{ proxied: Dashboard }>({
+  proxied: async ({ recordings, address, project, signIn, db }, use) => {
+    await db.sql`delete from auth.limits`
+    const parts = { recordings, address, project, signIn }
+    const dashboard = await startDashboard(parts, { app: { trustProxy: 1 } })
+    await use(dashboard)
+    await dashboard.close()
+  },
+})
+
+/** Whether somebody at an address is let in: the code of the refusal, or `in`. */
+async function tryFrom(
+  visitor: Visitor,
+  address: string,
+  credentials: { email: string; password: string },
+): Promise<string> {
+  const answer = await visitor.fetch('/dashboard/v1/sign-in', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+    body: JSON.stringify(credentials),
+  })
+  if (answer.ok) return 'in'
+  return ((await answer.json()) as { error: { code: string } }).error.code
+}
+
+async function repeat(times: number, work: (n: number) => Promise<string>): Promise<string[]> {
+  const outcomes: string[] = []
+  for (let n = 0; n < times; n++) outcomes.push(await work(n))
+  return outcomes
+}
+
+describe('tries of passwords', () => {
+  test('are counted for all processes together, by the network and the member', async ({
+    proxied,
+    recordings,
+    address,
+    project,
+    signIn: auth,
+  }) => {
+    const parts = { recordings, address, project, signIn: auth }
+    const other = await startDashboard(parts, { app: { trustProxy: 1 } })
+    const email = 'nobody@example.com'
+    const outcomes = await repeat(11, (n) =>
+      tryFrom((n % 2 ? other : proxied).visitor(), '192.0.2.1', { email, password: wrong }),
+    )
+    expect(outcomes).toEqual([...Array(10).fill('credentials_wrong'), 'rate_limited'])
+    await shiftClock(address, 901)
+    const later = await tryFrom(other.visitor(), '192.0.2.1', { email, password: wrong })
+    expect(later).toBe('credentials_wrong')
+    await shiftClock(address, 0)
+    await other.close()
+  })
+
+  test('of one IPv6 network count as one, whatever the addresses', async ({ proxied }) => {
+    const { email } = await proxied.member('viewer')
+    const outcomes = await repeat(11, (n) =>
+      tryFrom(proxied.visitor(), `2001:db8:1:2:${n}::${n}`, { email, password: wrong }),
+    )
+    expect(outcomes.at(-1)).toBe('rate_limited')
+    const next = await tryFrom(proxied.visitor(), '2001:db8:1:3::1', { email, password })
+    expect(next).toBe('in')
+  })
+
+  test('thirty from one address lock out nobody else at that address, for any member', async ({
+    proxied,
+  }) => {
+    const at = '198.51.100.7'
+    const [victim, colleague] = [await proxied.member('viewer'), await proxied.member('viewer')]
+    await repeat(30, () => tryFrom(proxied.visitor(), at, { email: victim.email, password: wrong }))
+    await repeat(30, (n) =>
+      tryFrom(proxied.visitor(), at, { email: `guess${n}@example.com`, password: wrong }),
+    )
+    expect(await tryFrom(proxied.visitor(), at, { email: colleague.email, password })).toBe('in')
+    expect(await tryFrom(colleague, at, { email: colleague.email, password })).toBe('in')
+  })
+
+  test('by strangers, however many and from wherever, lock no member out of a known browser', async ({
+    proxied,
+  }) => {
+    const member = await proxied.member('owner')
+    const { email } = member
+    const outcomes = await repeat(65, (n) =>
+      tryFrom(proxied.visitor(), `203.0.113.${n}`, { email, password: wrong }),
+    )
+    expect(outcomes.at(-1)).toBe('rate_limited')
+    const at = '203.0.113.200'
+    expect(await tryFrom(proxied.visitor(), at, { email, password })).toBe('rate_limited')
+    expect(await tryFrom(member, at, { email, password: wrong })).toBe('credentials_wrong')
+    expect(await tryFrom(member, at, { email, password })).toBe('in')
+
+    // The cookie that says so cannot be forged, is of one member, and signs nobody in.
+    const [name = '', value = ''] =
+      [...member.cookies].find(([one]) => one.includes('browser')) ?? []
+    for (const forged of [
+      `${value}x`,
+      `x${value}`,
+      value.split('.')[0],
+      `${value.split('.')[0]}.`,
+    ]) {
+      const thief = proxied.visitor()
+      thief.cookies.set(name, forged as string)
+      expect(await tryFrom(thief, at, { email, password })).toBe('rate_limited')
+    }
+    const other = await proxied.member('viewer')
+    const visitor = newVisitor(proxied.url)
+    visitor.cookies.set(name, value)
+    expect(await refusalOf(visitor.call(listProjects, {}))).toMatchObject({ status: 401 })
+    const guesses = await repeat(11, () =>
+      tryFrom(visitor, at, { email: other.email, password: wrong }),
+    )
+    expect(guesses.at(-1)).toBe('rate_limited')
+  })
+
+  test('from a known browser are limited too', async ({ proxied }) => {
+    const member = await proxied.member('viewer')
+    const outcomes = await repeat(21, () =>
+      tryFrom(member, '192.0.2.9', { email: member.email, password: wrong }),
+    )
+    expect(outcomes.slice(-2)).toEqual(['credentials_wrong', 'rate_limited'])
+  })
+})
+
+describe('tries of codes', () => {
+  test('by somebody who knows the password do not lock the member out of a known browser', async ({
+    proxied,
+    db,
+  }) => {
+    const member = await proxied.member('admin')
+    const { email } = member
+    const { secret } = (await member.call(startSecondFactor, { body: { password } })).body
+    await member.call(confirmSecondFactor, { body: { code: codeOf(secret) } })
+    await db.sql`delete from auth.limits`
+    const codes: (string | undefined)[] = []
+    for (let n = 0; n < 12; n++) {
+      const thief = proxied.visitor()
+      await tryFrom(thief, `203.0.113.${n}`, { email, password })
+      const attempt = thief.call(signInWithCode, { body: { code: wrongCodeOf(secret, n) } })
+      codes.push((await refusalOf(attempt))?.code)
+    }
+    expect(codes).toEqual([
+      ...Array(10).fill('credentials_wrong'),
+      ...Array(2).fill('rate_limited'),
+    ])
+    await member.call(signIn, { body: { email, password } })
+    await member.call(signInWithCode, { body: { code: codeOf(secret, 1) } })
+    expect((await member.call(listProjects, {})).status).toBe(200)
+  })
+})
+
+describe('the audit log', () => {
+  test('has each failure of a password, a code and a proof, with its address', async ({
+    dashboard,
+    db,
+  }) => {
+    await db.sql`delete from auth.limits`
+    const owner = await dashboard.member('owner')
+    const member = await dashboard.member('member')
+    const { email, memberId } = member
+    const { secret } = (await member.call(startSecondFactor, { body: { password } })).body
+    await member.call(confirmSecondFactor, { body: { code: codeOf(secret) } })
+    const visitor = dashboard.visitor()
+    const fail = (call: Promise<unknown>) => refusalOf(call)
+    await fail(visitor.call(signIn, { body: { email, password: wrong } }))
+    await visitor.call(signIn, { body: { email, password } })
+    await fail(visitor.call(signInWithCode, { body: { code: wrongCodeOf(secret) } }))
+    await fail(member.call(proveIdentity, { body: { password: wrong } }))
+    await fail(member.call(proveIdentity, { body: { password, code: wrongCodeOf(secret, 1) } }))
+    const { entries } = (await owner.call(listAuditEntries, { query: { limit: 4 } })).body
+    const failure = {
+      member: null,
+      subject: { kind: 'member', id: memberId },
+      addressRange: '127.0.0.0/24',
+      details: { email },
+    }
+    expect(entries).toMatchObject([
+      { ...failure, action: 'member.second_factor_failed' },
+      { ...failure, action: 'member.password_failed' },
+      { ...failure, action: 'member.second_factor_failed' },
+      { ...failure, action: 'member.sign_in_failed' },
+    ])
+  })
+})
+
+describe('cookies', () => {
+  const ask = (dashboard: Dashboard, email: string, headers: Record<string, string> = {}) =>
+    dashboard.visitor().fetch('/dashboard/v1/sign-in', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ email, password }),
+    })
+
+  test('are HttpOnly and SameSite=Strict, and Secure where the page came by https', async ({
+    dashboard,
+  }) => {
+    const { email } = await dashboard.member('viewer')
+    const plain = (await ask(dashboard, email)).headers.getSetCookie()
+    expect(plain.map((one) => one.split('=')[0])).toEqual([
+      'lethe.session_token',
+      expect.stringMatching(/^lethe\.browser_/),
+    ])
+    for (const cookie of plain) {
+      expect(cookie).toMatch(/; HttpOnly/i)
+      expect(cookie).toMatch(/; SameSite=Strict/i)
+      expect(cookie).not.toMatch(/; Secure/i)
+    }
+    const origin = dashboard.url.replace('http:', 'https:')
+    const https = (await ask(dashboard, email, { origin })).headers.getSetCookie()
+    for (const cookie of https) expect(cookie).toMatch(/; Secure/)
+  })
+
+  test('are of this host alone and always Secure where PUBLIC_URL is https, also behind plain http', async ({
+    recordings,
+    address,
+    project,
+    db,
+    dashboard: plain,
+  }) => {
+    const publicUrl = 'https://lethe.example.com'
+    const pool = openPool(address, 2)
+    const auth = openSignIn(pool, randomBytes(32).toString('base64url'), publicUrl)
+    const parts = { recordings, address, project, signIn: auth }
+    const dashboard = await startDashboard(parts, { dashboard: { publicUrl } })
+    const headers = { 'content-type': 'application/json', origin: publicUrl }
+    const send = (visitor: Visitor, path: string, body: object) =>
+      visitor.fetch(`/dashboard/v1/${path}`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      })
+    const cookies: string[] = []
+    const noting = async (answer: Promise<Response>) => {
+      cookies.push(...(await answer).headers.getSetCookie())
+      return answer
+    }
+    const { email } = await plain.member('admin')
+    const visitor = dashboard.visitor()
+    await noting(send(visitor, 'sign-in', { email, password }))
+    const started = await noting(send(visitor, 'me/second-factor/start', { password }))
+    const { secret } = (await started.json()) as { secret: string }
+    await noting(send(visitor, 'me/second-factor/confirm', { code: codeOf(secret) }))
+    await noting(send(visitor, 'sign-out', {}))
+    await noting(send(visitor, 'sign-in', { email, password }))
+    await noting(send(visitor, 'sign-in/code', { code: codeOf(secret, 1) }))
+    // Prolonged by a GET, which says no origin.
+    await db.sql`
+      update auth.sign_ins
+      set updated_at = updated_at - interval '2 hours', expires_at = expires_at - interval '2 hours'`
+    expect((await noting(visitor.fetch('/dashboard/v1/projects'))).status).toBe(200)
+    expect(cookies.length).toBeGreaterThan(7)
+    for (const cookie of cookies) {
+      expect(cookie).toMatch(/^__Host-lethe\./)
+      expect(cookie).toMatch(/; Secure/i)
+      expect(cookie).toMatch(/; Path=\//i)
+      expect(cookie).not.toMatch(/Domain/i)
+    }
+    await dashboard.close()
+    await pool.end()
+  })
+
+  test('and responses are never cached and never sniffed, refusals too', async ({ dashboard }) => {
+    const member = await dashboard.member('viewer')
+    const paths = ['me', 'projects', 'members', 'projects/0/persons', 'nothing', 'sign-in']
+    for (const visitor of [member, dashboard.visitor()]) {
+      for (const path of paths) {
+        for (const method of ['GET', 'DELETE']) {
+          const { status, headers } = await visitor.fetch(`/dashboard/v1/${path}`, { method })
+          const found = { status, cache: headers.get('cache-control') }
+          expect(found, `${method} ${path}`).toMatchObject({ cache: 'no-store' })
+          expect(headers.get('x-content-type-options')).toBe('nosniff')
+        }
+      }
+    }
+  })
+})
