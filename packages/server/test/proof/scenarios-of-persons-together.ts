@@ -1,6 +1,8 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { done, type Operations, type Recorded, recordPerson } from './operations.ts'
 import { ada, check, isOneOf, type Scenario } from './scenario.ts'
-import type { Facts } from './world.ts'
+import type { Facts, World } from './world.ts'
 
 interface Deleted extends Recorded {
   jobId: string
@@ -9,7 +11,9 @@ interface Deleted extends Recorded {
 /** Ada's deletion and Grace's have been asked for. */
 const plantBoth =
   (keepRecordings: { ada: boolean; grace: boolean }) =>
-  async (act: Operations): Promise<{ ada: Deleted; grace: Deleted }> => {
+  async (act: Operations, world: World): Promise<{ ada: Deleted; grace: Deleted }> => {
+    // Else one or both of the two first entries find no folder and make it, which is chance.
+    await mkdir(join(world.folder, 'ledger', '000000000'), { recursive: true })
     const one = async (name: 'ada' | 'grace') => {
       const recorded = await recordPerson(act, name)
       const { job } = await done(act.remove(name, keepRecordings[name]))
