@@ -17,19 +17,19 @@ import { startInstalledPostgres } from './installed-postgres.ts'
 
 const root = join(import.meta.dirname, '..')
 const words = process.argv.slice(2)
+/** Not only some of the tests. */
+const isWhole = words.length === 0
 const isCi = process.env.CI === 'true'
 const isDeep = process.env.LETHE_DEEP === '1'
 const total = { passed: 0, failed: 0, skipped: 0 }
 /** Repeated at the end: of a long run often only the end is kept. */
 const failures: string[] = []
+/** Tests that failed and passed when their file was run once more. */
+const unsteady: string[] = []
 const durations: { title: string; seconds: number }[] = []
 
 /** The part of vitest's JSON report that is read here. */
 type Report = {
-  numPassedTests: number
-  numFailedTests: number
-  numPendingTests: number
-  numTodoTests: number
   testResults: {
     name: string
     status: string
@@ -94,32 +94,64 @@ async function check(title: string, command: string, ...words: string[]): Promis
   }
 }
 
-async function tests(title: string, words: string[], environment: Environment = {}): Promise<void> {
-  console.log(`\n── ${title}`)
+interface Ran {
+  /** False too where a run broke outside of any test, or found none. */
+  isDone: boolean
+  report: Report | undefined
+}
+
+async function vitest(words: string[], environment: Environment): Promise<Ran> {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-report-'))
-  const report = join(folder, 'report.json')
+  const file = join(folder, 'report.json')
   const { isDone } = await run(
     'vitest',
-    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...words],
+    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${file}`, ...words],
     { environment },
   )
-  const counts: Report | undefined = existsSync(report)
-    ? JSON.parse(readFileSync(report, 'utf8'))
-    : undefined
+  const report = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined
   rmSync(folder, { recursive: true, force: true })
-  total.passed += counts?.numPassedTests ?? 0
-  total.skipped += (counts?.numPendingTests ?? 0) + (counts?.numTodoTests ?? 0)
-  const failed = counts?.numFailedTests ?? 0
-  // A run that broke outside of any test, or found none, is a failure too.
-  total.failed += isDone ? failed : Math.max(1, failed)
-  if (!isDone) failures.push(title, ...(counts ? failuresOf(counts) : []))
-  for (const { name, startTime, endTime } of counts?.testResults ?? []) {
-    const place = environment.LETHE_TEST_DATABASE_URL ? ' (installed PostgreSQL)' : ''
+  return { isDone, report }
+}
+
+/**
+ * More files that fail than this are no accident. Fewer are run once more, with nothing beside them:
+ * a machine that is shared can stand still for seconds. What passes only then is listed at the end.
+ */
+const runAgainMaximum = 3
+
+async function tests(title: string, words: string[], environment: Environment = {}): Promise<void> {
+  console.log(`\n── ${title}`)
+  const first = await vitest(words, environment)
+  const files = first.report?.testResults ?? []
+  const failed = files.filter(({ status }) => status === 'failed')
+  let last = first
+  if (isWhole && failed.length > 0 && failed.length <= runAgainMaximum) {
+    const paths = failed.map(({ name }) => relative(root, name))
+    console.log(`\n── Once more, alone: ${paths.join(', ')}`)
+    last = await vitest(['--maxWorkers', '1', ...paths], environment)
+    if (last.isDone && first.report) unsteady.push(...failuresOf(first.report))
+  }
+  count(title, last, last === first ? [] : files.filter((file) => !failed.includes(file)))
+  const place = environment.LETHE_TEST_DATABASE_URL ? ' (installed PostgreSQL)' : ''
+  for (const { name, startTime, endTime } of files) {
     durations.push({
       title: `${relative(root, name)}${place}`,
       seconds: (endTime - startTime) / 1_000,
     })
   }
+}
+
+/** `before`: files that passed in an earlier run. */
+function count(title: string, { isDone, report }: Ran, before: Report['testResults']): void {
+  const results = [...before, ...(report?.testResults ?? [])].flatMap(
+    ({ assertionResults }) => assertionResults,
+  )
+  const having = (status: string) => results.filter((test) => test.status === status).length
+  total.passed += having('passed')
+  total.skipped += results.length - having('passed') - having('failed')
+  if (isDone) return
+  total.failed += Math.max(1, having('failed'))
+  failures.push(title, ...(report ? failuresOf(report) : []))
 }
 
 /**
@@ -205,7 +237,7 @@ async function askForDeepRun(): Promise<void> {
   for (const file of files) console.log(`  ${file}`)
 }
 
-if (words.length > 0) {
+if (!isWhole) {
   // Acceptance tests look at what was built.
   await run('node', ['scripts/build.ts', '--missing'])
   await tests('Tests', words)
@@ -226,6 +258,7 @@ if (words.length > 0) {
 
 if (durations.length > 1) printSlowest()
 if (!isDeep) await askForDeepRun()
+for (const one of unsteady) console.log(`\nUNSTEADY, passed only when run again: ${one}`)
 for (const failure of failures) console.log(`\n✗ ${failure}`)
 const { passed, failed, skipped } = total
 if (skipped > 0) {
