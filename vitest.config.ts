@@ -1,4 +1,38 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/**
+ * These begin first, whether they work or wait for what they start: a long one that begins last runs
+ * alone at the end. vitest itself knows what is long only where it has run before.
+ */
+const longest = [
+  'dashboard-accessibility',
+  'replay-seal',
+  'store-faults',
+  'high-availability',
+  'proof/interleavings',
+  'blob-comparison',
+  'dashboard-deletions',
+  'sdk-visit',
+  'command',
+  'embedded',
+  'ledger',
+  'backup-page',
+  'search',
+  'set-ups',
+  'purge',
+  'sdk-',
+]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rankOf = ({ moduleId }: TestSpecification) => {
+      const rank = longest.findIndex((name) => moduleId.includes(`/${name}`))
+      return rank < 0 ? longest.length : rank
+    }
+    return (await super.sort(files)).sort((a, b) => rankOf(a) - rankOf(b))
+  }
+}
 
 export default defineConfig({
   test: {
@@ -7,8 +41,9 @@ export default defineConfig({
     setupFiles: ['packages/server/test/each-file.ts'],
     // The machine is shared: a time-out is there to end what hangs, not to measure.
     testTimeout: 120_000,
-    // Most tests wait for a database, a disk or a browser: on two cores two workers left a quarter of them idle.
-    maxWorkers: 3,
+    // Most tests wait for a database, a disk or a browser: two workers left two cores idle for a quarter of the time.
+    maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     hookTimeout: 120_000,
     // Of an `expect.poll` too, which otherwise gives up after a second.
     expect: { poll: { timeout: 30_000 } },

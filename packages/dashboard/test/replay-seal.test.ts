@@ -86,12 +86,12 @@ type Result = { name: string; seen: string[]; said: string[] }
 /** Each plays its part of the recordings at a host of its own, as most of it is waiting. */
 const lanes = 4
 
-/** Where one layer is taken away each third recording is played, with `LETHE_DEEP=1` all. */
+/** Where a layer is taken away each third recording is played, with `LETHE_DEEP=1` all. */
 const isDeep = process.env.LETHE_DEEP === '1'
 
 async function playAll(layers: { filter: boolean; policy: boolean }): Promise<Result[]> {
   const built = await buildReplay(layers)
-  const every = isDeep || layers.filter === layers.policy ? 1 : 3
+  const every = isDeep || (layers.filter && layers.policy) ? 1 : 3
   try {
     const parts = await Promise.all(
       Array.from({ length: lanes }, (_, lane) => playPart(built, layers, lane, every)),
@@ -164,5 +164,6 @@ test('with neither filter nor policy the same recordings do reach the outside', 
   timeout: 600_000,
 }, async () => {
   const results = await playAll({ filter: false, policy: false })
-  expect(results.filter(({ seen }) => seen.length > 0).length).toBeGreaterThan(30)
+  const reaching = results.filter(({ seen }) => seen.length > 0).length
+  expect(reaching / results.length).toBeGreaterThan(0.3)
 })

@@ -28,6 +28,7 @@ import {
 } from '../src/embedded/embedded.ts'
 import { postmasterOf } from '../src/embedded/postmaster.ts'
 import { connectOne, type DbAddress } from '../src/sql.ts'
+import { newDataFolder } from './data-folder.ts'
 
 const isRoot = process.getuid?.() === 0
 const isLinux = process.platform === 'linux'
@@ -49,6 +50,13 @@ function newFolder(mode = 0o755): string {
 
 function newDataDir(): string {
   return watched(join(newFolder(), 'data'))
+}
+
+/** Its database has been initialised and stopped; its log is empty. */
+function usedDataDir(): string {
+  const dataDir = newDataFolder(join(newFolder(), 'data'))
+  rmSync(join(dataDir, 'postgres.log'), { force: true })
+  return watched(dataDir)
 }
 
 /** A data folder whose server must have stopped when the test, and all it started, has ended. */
@@ -332,7 +340,7 @@ describe('a first start', () => {
 
 describe('what PostgreSQL logs', () => {
   test('goes to a file, and holds nothing of statements and their values', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const { address } = await open(dataDir)
     const { client, end } = await connectOne(address)
     await client.query('create table person (id text primary key, age int)')
@@ -353,8 +361,7 @@ describe('what PostgreSQL logs', () => {
   })
 
   test('is set aside at a start when it has grown long', async () => {
-    const dataDir = newDataDir()
-    await (await openEmbedded({ dataDir })).close()
+    const dataDir = usedDataDir()
     writeFileSync(join(dataDir, 'postgres.log'), 'x'.repeat(1_000_001))
     await open(dataDir)
     expect(statSync(join(dataDir, 'postgres.log')).size).toBeLessThan(10_000)
@@ -383,7 +390,7 @@ describe('kill -9', () => {
   }
 
   test('of the service: its database ends too, and the next start has every row', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const { child, tell } = startProcess()
     await tell('open', dataDir)
     await tell('claim')
@@ -399,7 +406,7 @@ describe('kill -9', () => {
   })
 
   test('of PostgreSQL in the midst of writes: the next start has every acknowledged row', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const { child, tell } = startProcess()
     const address = (await tell('open', dataDir)) as DbAddress
     await tell('ask', 'create table acknowledged (n int)')
@@ -416,7 +423,7 @@ describe('kill -9', () => {
   })
 
   test('of both, and another process has the process id now: the next start recovers', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const folder = join(dataDir, 'postgres')
     const { child, tell } = startProcess()
     await tell('open', dataDir)
@@ -437,7 +444,7 @@ describe('kill -9', () => {
   })
 
   test('of PostgreSQL under a running process: it brings it back and stays its user', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const faults: Error[] = []
     const { address } = await open(dataDir, { onFault: (fault) => faults.push(fault) })
     const service = await claimService(address)
@@ -459,7 +466,7 @@ describe('kill -9', () => {
   })
 
   test('of one connection of PostgreSQL: it recovers by itself and is still stopped at the end', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const opened = await open(dataDir)
     const server = postmasterOf(join(dataDir, 'postgres'))
     const { client } = await connectOne(opened.address)
@@ -476,7 +483,7 @@ describe('kill -9', () => {
   })
 
   test('of PostgreSQL while a child of it lives on: the next start waits for its end', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const { child, tell } = startProcess()
     await tell('open', dataDir)
     await tell('ask', 'create table acknowledged as select 1 as "n"')
@@ -500,7 +507,7 @@ describe('kill -9', () => {
 
 describe('several processes on one data folder', () => {
   test('a second service is refused, and can start when the first has stopped', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const [first, second] = [startProcess(), startProcess()]
     await first.tell('open', dataDir)
     await first.tell('claim')
@@ -517,7 +524,7 @@ describe('several processes on one data folder', () => {
   })
 
   test('a command leaves the database to the service that runs', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const [service, command] = [startProcess(), startProcess()]
     await service.tell('open', dataDir)
     await service.tell('claim')
@@ -529,7 +536,7 @@ describe('several processes on one data folder', () => {
   })
 
   test('a command that started the database stops it, but not under a service that came since', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const [command, service] = [startProcess(), startProcess()]
     await command.tell('open', dataDir)
     const server = postmasterOf(join(dataDir, 'postgres'))
@@ -546,8 +553,7 @@ describe('several processes on one data folder', () => {
   })
 
   test('come and go as they like: each finds the database there until it closes it', async () => {
-    const dataDir = newDataDir()
-    await (await openEmbedded({ dataDir })).close()
+    const dataDir = usedDataDir()
     const processes = [startProcess(), startProcess(), startProcess()]
     await Promise.all(
       processes.map(async ({ tell }) => {
@@ -563,7 +569,7 @@ describe('several processes on one data folder', () => {
 })
 
 test('Ctrl-C in a terminal does not reach PostgreSQL, so requests in flight can end', async () => {
-  const dataDir = newDataDir()
+  const dataDir = usedDataDir()
   const { child, tell } = startProcess()
   await tell('open', dataDir)
   process.kill(-(child.pid as number), 'SIGINT')
@@ -602,8 +608,7 @@ describe('an operator is told in one line', () => {
   })
 
   test('that another major version made the database, which stays as it is', async () => {
-    const dataDir = newDataDir()
-    await (await openEmbedded({ dataDir })).close()
+    const dataDir = usedDataDir()
     writeFileSync(join(dataDir, 'postgres', 'PG_VERSION'), '17\n')
     expect(await refusalOf(dataDir)).toMatch(/was created by PostgreSQL 17, but this .* with 18/)
     writeFileSync(join(dataDir, 'postgres', 'PG_VERSION'), '18\n')
@@ -618,8 +623,7 @@ describe('an operator is told in one line', () => {
   })
 
   test('why PostgreSQL does not start, and where to read more', async () => {
-    const dataDir = newDataDir()
-    await (await openEmbedded({ dataDir })).close()
+    const dataDir = usedDataDir()
     const settings = join(dataDir, 'postgres', 'postgresql.conf')
     const before = readFileSync(settings, 'utf8')
     writeFileSync(settings, `${before}\nshared_buffers = plenty\n`)

@@ -18,6 +18,7 @@ import { createMetrics } from '../src/metrics.ts'
 import { migrate } from '../src/migrate.ts'
 import { suppressionsWith } from '../src/projects/suppressions.ts'
 import { connect, type Db } from '../src/sql.ts'
+import { newDataFolder } from './data-folder.ts'
 import { type Intercept, overBlobs, overDb, overSql } from './erasure-faults.ts'
 import {
   fingerprint,
@@ -41,8 +42,7 @@ let shiftedSeconds = 0
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'lethe-crash-'))
-  embedded = await openEmbedded({ dataDir: join(folder, 'data') })
-  await migrate(embedded.address)
+  embedded = await openEmbedded({ dataDir: newDataFolder(join(folder, 'data')) })
   await migrate(embedded.address, 'keys')
   // The pools are the same for all crashes, as those of a service are.
   db = connect({ connection: embedded.address })
