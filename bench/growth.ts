@@ -218,7 +218,7 @@ async function loadErased(db: Db, { call, record }: Requester, project: number):
   await giveUpEntries(db.sql)
 }
 
-/** What an erasure leaves for ever. */
+/** What an erasure leaves permanently. */
 const stayingTables = [
   'deletion_jobs',
   'deletion_attempts',

@@ -2,7 +2,7 @@ import { type Endpoint, type Input, queryText, type Reply, RequestFailed } from 
 import type { ErrorBody } from './errors.ts'
 import { parseExactly } from './exact-json.ts'
 
-/** Answers kept to be compared by ETag; beyond that the one used longest ago is forgotten. */
+/** How many responses are kept for revalidation by ETag; the least recently used one is dropped first. */
 const keptMaximum = 100
 
 /**

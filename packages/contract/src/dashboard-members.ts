@@ -64,7 +64,7 @@ const Given = Type.String({ minLength: 1, maxLength: 200 })
 /** Of WebAuthn, which checks it: whatever is wrong with it, it proves nothing. */
 const Opaque = <T>() => Type.Unsafe<T>(Type.Unknown())
 const FromAuthenticator = Type.String({ minLength: 1, maxLength: 20_000 })
-/** What a browser answers to the options of startPasskeyUse (PublicKeyCredential.toJSON). */
+/** What a browser returns for the options of startPasskeyUse (PublicKeyCredential.toJSON). */
 export const PasskeyAnswer = Type.Object({
   id: FromAuthenticator,
   rawId: FromAuthenticator,

@@ -240,7 +240,7 @@ describe('identify', () => {
     expect(log).not.toContain('stop')
   })
 
-  test('a server that always wants another browser is asked twice, not for ever', async () => {
+  test('a server that always wants another browser is asked twice, then no more', async () => {
     const { client, pass, to } = page(({ endpoint }) => {
       if (endpoint === 'identify') return { status: 200, body: { next: 'new_browser' } }
       return endpoint === 'start' ? started() : go

@@ -21,7 +21,7 @@ export function createMetrics(): Metrics {
   })
   const faults = new Counter({
     name: 'lethe_http_faults_total',
-    help: 'Answers of 5xx, by route pattern.',
+    help: 'Responses with a 5xx status, by route pattern.',
     labelNames: ['route'],
     registers: [registry],
   })

@@ -1,5 +1,5 @@
 export interface TogetherOptions<Item, Result> {
-  /** Does one part of them, and answers each in the order of the part. */
+  /** Handles one part and returns a result for each, in the order of the part. */
   work(items: Item[]): Promise<Result[]>
   /** The order within a part: two parts that lock the same rows do so in the same order. */
   order(a: Item, b: Item): number

@@ -78,7 +78,7 @@ describe('the pages', () => {
     expect(notAPage.status).toBe(404)
   })
 
-  test('files with a hash in their name may be cached for ever, and are sent compressed', async ({
+  test('files with a hash in their name can be cached without an end, and are sent compressed', async ({
     site,
   }) => {
     const file = `${site.url}/assets/a-1.js`

@@ -303,7 +303,7 @@ describe('a first start', () => {
       const name = unfinished()
       return name && existsSync(join(dataDir, name, 'base', '1'))
     })
-    // The group: initdb too, so that it is half-way for ever.
+    // The group: initdb too, so that it stays half-way.
     process.kill(-(child.pid as number), 'SIGKILL')
     expect(await opening).toBe('killed')
     expect(existsSync(join(dataDir, 'postgres'))).toBe(false)

@@ -30,7 +30,7 @@ const test = base.extend<{ build: (version: string) => Promise<string> }>({
 })
 
 describe('the files of the SDK', () => {
-  test('are served under their version, cacheable for ever, to pages of any origin', async ({
+  test('are served under their version, cacheable without an end, to pages of any origin', async ({
     recordings,
     address,
     project,

@@ -222,7 +222,7 @@ interface Ears {
   onSilence(): void
 }
 
-/** The port to the frame. What is said before the frame answers is kept until then. */
+/** The port to the frame. Messages sent before the frame is ready are queued. */
 function createLink() {
   const unsent: { message: ToFrame; transfer: Transferable[] }[] = []
   let port: MessagePort | undefined

@@ -10,7 +10,7 @@ import { maskTokens, maskUrl } from './url.ts'
 
 export interface MaskEvent {
   (event: eventWithTime): eventWithTime | undefined
-  /** The same for a snapshot, in slices: to be called again until it answers. */
+  /** The same for a snapshot, in slices: to be called again until it returns one. */
   slices(event: FullSnapshot): (until: number) => eventWithTime | undefined
   /**
    * What the page's style sheets ask of attributes. Sheets that are no part of the events before
@@ -22,7 +22,7 @@ export interface MaskEvent {
 type FullSnapshot = Extract<eventWithTime, { type: 2 }>
 
 /**
- * Makes the one function that every recorded event passes on its way out: it answers a copy that
+ * Makes the one function that every recorded event passes on its way out: it returns a copy that
  * holds only what the preset lets be seen, or nothing when the event must not be kept. It never
  * changes what it is given, and remembers of earlier events only where each node stands. A node it
  * has not seen, an attribute or a kind of event it does not know is hidden, not let through.

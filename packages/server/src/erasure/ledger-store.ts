@@ -26,7 +26,7 @@ export async function readLedgerState(sql: Sql): Promise<LedgerState> {
 
 /** What tells whether a database is still the one it was. */
 export interface Standing {
-  /** When this server was started: after a failover another server answers. */
+  /** When this server was started: after a failover it is another server. */
   server: string
   lastNumber: number
 }

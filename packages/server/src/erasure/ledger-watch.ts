@@ -116,7 +116,7 @@ export function watchLedger(
   }
 }
 
-/** Runs `work` anew for everybody who asks: those who ask while it runs wait for its next run, together. */
+/** Runs `work` again for every caller. Callers that come while it runs share the next run. */
 function sharing(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined
   let next: Promise<void> | undefined

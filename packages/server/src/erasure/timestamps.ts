@@ -7,7 +7,7 @@ const answerBytesMaximum = 65_536
 /** SHA-256, as an AlgorithmIdentifier in DER. */
 const sha256 = Buffer.from('300d06096086480165030402010500', 'hex')
 
-/** Returns the TimeStampResp, in DER. Throws where the authority refuses or answers something else. */
+/** Returns the TimeStampResp, in DER. Throws where the authority refuses, or its response is something else. */
 export async function timestampOf(url: string, text: string, signal: AbortSignal): Promise<Buffer> {
   const hash = createHash('sha256').update(text).digest()
   const nonce = randomBytes(8)

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { refuseConditions } from './requests.ts'
 
-/** Who a route answers. `member`: the table of permissions (members/access.ts) says which ones. */
+/** Who may call a route. `member`: the table of permissions (members/access.ts) says which ones. */
 export type Caller = 'secret key' | 'public key' | 'member' | 'anyone'
 
 /** Sets the request's project and key, and returns headers of the answer; throws a refusal. */

@@ -95,7 +95,7 @@ const drainMilliseconds = 10_000
 const silenceMilliseconds = 1_000
 
 /**
- * Answers a refusal when the body that it refuses has been sent: a client that is still sending
+ * Sends a refusal when the body that it refuses has been sent: a client that is still sending
  * sees a broken connection and no status. What is too large or too slow for that is cut off.
  */
 export function answerAfterBodies(app: FastifyInstance, pace: Pace): void {

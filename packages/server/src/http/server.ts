@@ -59,7 +59,7 @@ const urlBytesMaximum = 8_192
 export function httpServer(options: ServerOptions) {
   const app = Fastify(fastifyOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
-  // Answers are made of checked rows; the tests compare them with the contract's schemas.
+  // Responses are built from checked rows; the tests compare them with the contract's schemas.
   app.setSerializerCompiler(() => JSON.stringify)
   app.setErrorHandler(errorHandler(options.log))
   addJsonParser(app, options.readBody)
@@ -178,7 +178,7 @@ function closeConnectionsThatGoIdle(app: FastifyInstance): void {
 
 const brokenMilliseconds = 2_000
 
-/** Answers what is not HTTP that Fastify could route: its parts never reach a route or a hook. */
+/** Responds to what is not HTTP that Fastify could route: its parts never reach a route or a hook. */
 function answerBrokenRequest(
   error: Error & { code?: string; rawPacket?: unknown },
   socket: Socket,

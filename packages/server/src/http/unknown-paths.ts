@@ -12,7 +12,7 @@ export function refuseUnknownRoutes(app: FastifyInstance, sendPage: SendPage | u
     if (page === undefined) done(unknownRoute(app, request))
     else Promise.resolve(page).catch(done)
   })
-  // Never reached, but without it Fastify answers in words of its own.
+  // Never reached, but without it Fastify uses its own error text.
   app.setNotFoundHandler((request) => {
     throw unknownRoute(app, request)
   })
@@ -34,7 +34,7 @@ export function refuseUnknownBelow(scope: FastifyInstance, prefix: string): void
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Stands for paths that nothing answers. */
+    /** Stands for paths without a route. */
     isUnknown?: boolean
   }
 }

@@ -8,7 +8,7 @@ export type SignIn = () => Promise<BetterAuth>
 /**
  * The sign-in of members, over a pool of its own: better-auth speaks to it by itself. It is loaded
  * with the first request that needs it: it takes more memory than all else of the service, and a
- * service that only answers the API never needs it.
+ * service that only serves the API never needs it.
  */
 export function openSignIn(pool: Pool, secret: string, publicUrl = ''): SignIn {
   let loading: Promise<BetterAuth> | undefined

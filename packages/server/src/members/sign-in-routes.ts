@@ -92,7 +92,7 @@ interface Given {
   memberId: string
 }
 
-/** What better-auth answers to a code, or to a passkey that was used in its place. */
+/** What better-auth returns for a code, or to a passkey that was used in its place. */
 async function tryFactor(
   context: DashboardContext,
   request: FastifyRequest,

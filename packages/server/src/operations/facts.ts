@@ -115,7 +115,7 @@ export function addFactMetrics(registry: Registry, db: Db): void {
   const facts = shared(() => readFacts(db.sql).catch(() => undefined))
   new Gauge({
     name: 'lethe_database_up',
-    help: 'Whether the database answers this process.',
+    help: 'Whether this process can reach the database.',
     registers,
     async collect() {
       this.set((await facts()) ? 1 : 0)

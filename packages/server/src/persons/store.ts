@@ -7,7 +7,7 @@ export interface Person {
   /** The internal, immutable key, in the order of creation; a decimal number as text. */
   id: string
   externalId: string
-  /** JSON, spliced into answers and never parsed. */
+  /** JSON, spliced into responses and never parsed. */
   properties: string
   createdAt: string
   updatedAt: string

@@ -68,7 +68,7 @@ export interface DemoOptions {
 }
 
 /**
- * A small shop that is recorded, for whoever wants to see recordings arrive: in the demo's project, or
+ * A small shop that is recorded, for trying out how recordings arrive: in the demo's project, or
  * with `?key=pk_…` in one's own.
  */
 export const demoRoutes: FastifyPluginAsync<DemoOptions> = async (

@@ -14,7 +14,7 @@ export interface LinkLimits {
 }
 
 /**
- * Ties a browser to the person with this externalId, for ever, and creates the person where there
+ * Ties a browser to the person with this externalId, permanently, and creates the person where there
  * is none. `ignored`: the person is being deleted, or was erased and is to stay so, and nothing was
  * written. `full`: the person has
  * as many browsers as it may have; this one is retired, and its sessions are closed, so that the

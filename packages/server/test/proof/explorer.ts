@@ -165,7 +165,7 @@ async function runSchedule(
       trace.push(`${last}: ${scheduler.step(lane)}`)
     }
     const stuck = scheduler.lanes.filter((lane) => !lane.hasEnded).map((lane) => lane.name)
-    if (stuck.length > 0) throw new Error(`${stuck.join(', ')} wait for ever`)
+    if (stuck.length > 0) throw new Error(`${stuck.join(', ')} never end their wait`)
     await end(scheduler)
   } catch (error) {
     await scheduler.abandon()
