@@ -7,7 +7,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -212,6 +212,8 @@ async function compare(folder: string, services: Service[]): Promise<void> {
       note(`${service.name} database`, familyMilliseconds(service.databasePid) - before[1], run)
       return run
     }
+    // A process that has stored a few chunks only still compiles its code.
+    for (const service of services) load(uploads(service, file), connections, seconds)
     const { floor, ...loads } = await inTurns(
       {
         async floor() {
@@ -282,12 +284,10 @@ async function beFloor(bytes: number, folder: string): Promise<void> {
   const lane = async (name: number) => {
     for (let n = 0; performance.now() < until; n++) {
       const start = performance.now()
-      const path = join(folder, `${name}-${n}`)
-      const file = await open(`${path}.new`, 'wx')
+      const file = await open(join(folder, `${name}-${n}`), 'wx')
       await file.writeFile(body)
       await file.sync()
       await file.close()
-      await rename(`${path}.new`, path)
       const directory = await open(folder, 'r')
       await directory.sync()
       await directory.close()

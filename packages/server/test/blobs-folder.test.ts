@@ -193,6 +193,7 @@ if (!strace.runs) test.skip(strace.title, () => {})
 
 describe.runIf(strace.runs)('across a power cut', () => {
   const session = 'blobs/1/browser/session/'
+  const ledger = 'ledger/000000001/'
   const module = resolve(import.meta.dirname, '../src/blobs/filesystem.ts')
 
   /** Runs `work` with a store of its own under strace; answers the calls, paths from the root on. */
@@ -242,12 +243,21 @@ describe.runIf(strace.runs)('across a power cut', () => {
     }
   })
 
-  test('a blob is there whole: bytes are synced, then named, then the name is synced', async () => {
+  test('a new blob of a recording is there: it is made, its bytes are synced, then its name', async () => {
     await blobs.open(session)
     const calls = await callsOf(`await blobs.put('${session}chunk', Buffer.from('bytes'))`)
-    const bytes = positionOf(calls, /^fsync\(\d+<\/blobs\/1\/browser\/session\/\.put-/)
-    const named = positionOf(calls, /^rename\("[^"]*\.put-[^"]*", "[^"]*\/chunk"\)/, bytes)
-    positionOf(calls, /^fsync\(\d+<\/blobs\/1\/browser\/session>/, named)
+    const made = positionOf(calls, /^openat\([^"]*"[^"]*\/chunk", [^)]*O_CREAT\|O_EXCL/)
+    const bytes = positionOf(calls, /^fsync\(\d+<\/blobs\/1\/browser\/session\/chunk>/, made)
+    positionOf(calls, /^fsync\(\d+<\/blobs\/1\/browser\/session>/, bytes)
+    expect(calls.filter((call) => call.startsWith('rename'))).toEqual([])
+  })
+
+  test('every other blob is there whole: bytes are synced, then named, then the name is synced', async () => {
+    await blobs.open(ledger)
+    const calls = await callsOf(`await blobs.put('${ledger}entry', Buffer.from('bytes'))`)
+    const bytes = positionOf(calls, /^fsync\(\d+<\/ledger\/000000001\/\.put-/)
+    const named = positionOf(calls, /^rename\("[^"]*\.put-[^"]*", "[^"]*\/entry"\)/, bytes)
+    positionOf(calls, /^fsync\(\d+<\/ledger\/000000001>/, named)
   })
 
   test('what was deleted does not come back, even if the process crashed after it', async () => {
@@ -279,17 +289,21 @@ describe.runIf(strace.runs)('across a power cut', () => {
     })
 
   test.each([
-    ['fsync:error=EIO', 'failed'],
-    ['fsync:error=ENOSPC', 'store_full'],
-    ['rename:error=EIO', 'failed'],
-    ['rename:error=EROFS', 'access_denied'],
-  ])('a put that met %s says %s and leaves nothing behind', async (inject, code) => {
-    await blobs.open(session)
-    const put = `await blobs.put('${session}chunk', Buffer.from('bytes'))`
-    const output = await tamperedWith(inject, `${put}.catch((fault) => console.log(fault.code))`)
-    expect(output).toBe(`${code}\n`)
-    expect(await blobs.isEmpty(session)).toBe(true)
-  })
+    [session, 'fsync:error=EIO', 'failed'],
+    [session, 'fsync:error=ENOSPC', 'store_full'],
+    [ledger, 'fsync:error=EIO', 'failed'],
+    [ledger, 'rename:error=EIO', 'failed'],
+    [ledger, 'rename:error=EROFS', 'access_denied'],
+  ])(
+    'a put under %s that met %s says %s and leaves nothing behind',
+    async (place, inject, code) => {
+      await blobs.open(place)
+      const put = `await blobs.put('${place}one', Buffer.from('bytes'))`
+      const output = await tamperedWith(inject, `${put}.catch((fault) => console.log(fault.code))`)
+      expect(output).toBe(`${code}\n`)
+      expect(await blobs.isEmpty(place)).toBe(true)
+    },
+  )
 
   test('a deletion whose last sync failed does not say that it is done', async () => {
     await blobs.open(session)
@@ -302,18 +316,30 @@ describe.runIf(strace.runs)('across a power cut', () => {
     'fsync:signal=SIGKILL:when=1',
     'fsync:signal=SIGKILL:when=2',
     'rename:signal=SIGKILL',
-  ])('a put killed at %s has left the whole blob or nothing that is listed', async (inject) => {
-    await blobs.open(session)
-    const put = `await blobs.put('${session}chunk', Buffer.from('bytes'))`
+  ])('an entry of the ledger killed at %s is whole or not listed', async (inject) => {
+    await blobs.open(ledger)
+    const put = `await blobs.put('${ledger}entry', Buffer.from('bytes'))`
     expect(await tamperedWith(inject, `${put}; console.log('survived')`)).toBe('')
-    const keys = await Array.fromAsync(blobs.list(session))
+    const keys = await Array.fromAsync(blobs.list(ledger))
     if (keys.length > 0) {
-      expect(keys).toEqual([`${session}chunk`])
-      expect(Buffer.from(await blobs.get(`${session}chunk`)).toString()).toBe('bytes')
+      expect(keys).toEqual([`${ledger}entry`])
+      expect(Buffer.from(await blobs.get(`${ledger}entry`)).toString()).toBe('bytes')
     }
-    await blobs.deletePrefix(session)
-    expect(await blobs.isEmpty(session)).toBe(true)
+    await blobs.deletePrefix(ledger)
+    expect(await blobs.isEmpty(ledger)).toBe(true)
   })
+
+  test.each(['fsync:signal=SIGKILL:when=1', 'fsync:signal=SIGKILL:when=2'])(
+    'what a put of a chunk killed at %s has left goes with its key',
+    async (inject) => {
+      await blobs.open(session)
+      const put = `await blobs.put('${session}chunk', Buffer.from('bytes'))`
+      expect(await tamperedWith(inject, `${put}; console.log('survived')`)).toBe('')
+      expect(await blobs.isEmpty(session)).toBe(false)
+      await blobs.delete([`${session}chunk`])
+      expect(await blobs.isEmpty(session)).toBe(true)
+    },
+  )
 
   test.each([
     ...[1, 2, 3, 4].map((when) => `unlink:signal=SIGKILL:when=${when}`),

@@ -20,7 +20,8 @@ export interface Blobs {
   open(prefix: string): Promise<void>
   /**
    * Durable when it returns; a blob of that key is replaced as a whole. After a fault, `aborted`
-   * included, the blob may be there or not, never a part of it: delete it.
+   * included, the blob may be there or not: delete it. Of a new one under `blobs/` there may be a part
+   * until then; of every other key never.
    */
   put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>
   /** Throws `BlobMissing` where there is none. */

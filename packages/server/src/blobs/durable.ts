@@ -1,17 +1,39 @@
-import { constants } from 'node:fs'
-import { mkdir, open } from 'node:fs/promises'
+import { closeSync, constants, fsync, open, openSync, write } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { sharing } from './sharing.ts'
+
+/*
+ * What may wait for the disk is done by a thread. What does not is done at once: to open a directory
+ * whose entries have just changed, and to close, take less than a trip to a thread and back.
+ */
+const openFile = promisify(open)
+const writeBytes = promisify(write)
+const sync = promisify(fsync)
 
 /** Makes the changed entries of a directory outlive a power cut. */
 export const syncDirectory = sharing(async (path) => {
-  const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
+  const directory = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    await directory.sync()
+    await sync(directory)
   } finally {
-    await directory.close()
+    closeSync(directory)
   }
 })
+
+/** Writes a new file, which outlives a power cut once its directory is synced as well. */
+export async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await openFile(path, 'wx', 0o600)
+  try {
+    for (let at = 0; at < bytes.length; ) {
+      at += (await writeBytes(file, bytes, at)).bytesWritten
+    }
+    await sync(file)
+  } finally {
+    closeSync(file)
+  }
+}
 
 /** Makes a directory and what is missing above it, for its owner only, durably. */
 export async function makeDirectories(path: string): Promise<void> {

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { constants, writeFile as writeFileWithCallback } from 'node:fs'
+import { constants } from 'node:fs'
 import { lstat, mkdir, open, opendir, realpath, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { inLanes } from '../lanes.ts'
 import {
   BlobFault,
@@ -15,7 +14,7 @@ import {
   prefixSegments,
   type Removed,
 } from './blobs.ts'
-import { makeDirectories, syncDirectory, unlessMissing } from './durable.ts'
+import { makeDirectories, syncDirectory, unlessMissing, writeDurably } from './durable.ts'
 import { probe } from './probe.ts'
 import { sharing } from './sharing.ts'
 import { countTree, partsOf, removeTree } from './tree-removal.ts'
@@ -76,26 +75,43 @@ function put(root: string, segments: string[], bytes: Uint8Array, signal?: Abort
   return faults('prefix_gone', async () => {
     throwIfAborted(signal)
     const place = await realPlace(root, segments.slice(0, -1))
-    const temporary = join(place, `.put-${randomUUID()}`)
-    try {
-      await writeDurably(temporary, bytes)
-      throwIfAborted(signal)
-      await rename(temporary, join(place, segments.at(-1) as string))
-    } catch (error) {
-      // Where even this fails the first fault says why, and deletePrefix takes the leftover along.
-      await rm(temporary, { force: true }).catch(() => {})
-      throw error
-    }
+    const path = join(place, segments.at(-1) as string)
+    const isCreated = segments[0] === 'blobs' && (await create(path, bytes, signal))
+    if (!isCreated) await replace(place, path, bytes, signal)
     await syncDirectory(place)
   })
 }
 
-// With a callback: a handle of its own for each file costs more than the four system calls.
-const writeFile = promisify(writeFileWithCallback)
+/**
+ * Writes a recording's blob under its own name, which costs one commit of the file system instead of
+ * two: nobody reads it before `put` has returned, and what a crash leaves goes with its intent.
+ * Returns whether there was none of that name.
+ */
+async function create(path: string, bytes: Uint8Array, signal?: AbortSignal): Promise<boolean> {
+  try {
+    await writeDurably(path, bytes)
+    throwIfAborted(signal)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false
+    // Where even this fails the first fault says why, and whoever put it deletes it.
+    await rm(path, { force: true }).catch(() => {})
+    throw error
+  }
+}
 
-/** A new file, which outlives a power cut once its directory is synced as well. */
-const writeDurably = (path: string, bytes: Uint8Array) =>
-  writeFile(path, bytes, { flag: 'wx', mode: 0o600, flush: true })
+async function replace(place: string, path: string, bytes: Uint8Array, signal?: AbortSignal) {
+  const temporary = join(place, `.put-${randomUUID()}`)
+  try {
+    await writeDurably(temporary, bytes)
+    throwIfAborted(signal)
+    await rename(temporary, path)
+  } catch (error) {
+    // Where even this fails the first fault says why, and deletePrefix takes the leftover along.
+    await rm(temporary, { force: true }).catch(() => {})
+    throw error
+  }
+}
 
 function get(root: string, segments: string[], signal?: AbortSignal): Promise<Uint8Array> {
   return faults('blob_missing', async () => {
