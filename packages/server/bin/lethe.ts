@@ -24,6 +24,7 @@ const lethe = defineCommand({
     purge: async () => (await import('./purge.ts')).purge,
     reapply: async () => (await import('./reapply.ts')).reapply,
     recordings: async () => (await import('./recordings.ts')).recordings,
+    audit: async () => (await import('./audit.ts')).audit,
     backup: async () => (await import('./backup.ts')).backup,
     restore: async () => (await import('./restore.ts')).restore,
     'upgrade-database': async () => (await import('./upgrade-database.ts')).upgradeDatabase,

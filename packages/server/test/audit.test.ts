@@ -41,6 +41,7 @@ import {
   updateWebhook,
 } from '@lethe/contract/dashboard-webhooks.ts'
 import { describe, expect } from 'vitest'
+import { archiveAudit, readAuditArchive } from '../src/members/audit-archive.ts'
 import { keepAudit } from '../src/members/audit-upkeep.ts'
 import {
   eraseAll,
@@ -382,6 +383,55 @@ describe('the audit log', () => {
     await shiftClock(address, 11 * 86_400)
     await keepAudit(db.sql, 10)
     expect(await count()).toBe(0)
+    await shiftClock(address, 0)
+  })
+
+  test('moves old entries to the blob store, sealed, without whom they were about', async ({
+    dashboard,
+    recordings,
+    db,
+    address,
+  }) => {
+    const owner = await dashboard.member('owner')
+    const params = { projectId: dashboard.projectId }
+    const { sessionId } = await dashboard.record('ada')
+    const personId = await dashboard.personId('ada')
+    const body = { properties: { plan: 'pro' } }
+    await owner.call(updatePerson, { params: { ...params, personId }, body })
+    await dashboard.send(`/v1/sessions/${sessionId}/events`)
+    const old = await entriesOf(owner)
+    await shiftClock(address, 10 * 86_400)
+    await owner.call(updatePerson, {
+      params: { ...params, personId },
+      body: { properties: { plan: 'free' } },
+    })
+
+    const store = { blobs: recordings.blobs, masterKeys: recordings.browserKeys.masterKeys }
+    const count = async () => (await db.sql`select from audit_log`).length
+    const before = await count()
+    expect(await archiveAudit(db.sql, store, 5 * 86_400)).toBe(before - 1)
+    expect(await archiveAudit(db.sql, store, 5 * 86_400)).toBe(0)
+    expect(await entriesOf(owner)).toMatchObject([{ action: 'person.edited', personId }])
+
+    const text = (await Array.fromAsync(readAuditArchive(store))).join('')
+    const archived = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(archived).toHaveLength(before - 1)
+    const ids = archived.map(({ id }) => id)
+    expect(old.map(({ id }) => id).filter((id) => !ids.includes(id))).toEqual([])
+    expect(archived.find(({ action }) => action === 'person.edited')).toMatchObject({
+      memberId: owner.memberId,
+      projectId: dashboard.projectId,
+      subjectKind: 'person',
+      subjectId: null,
+    })
+    for (const gone of [`"${personId}"`, sessionId]) expect(text).not.toContain(gone)
+    for await (const key of recordings.blobs.list('audit/archive/')) {
+      const bytes = Buffer.from(await recordings.blobs.get(key)).toString('latin1')
+      expect(bytes).not.toContain(owner.memberId)
+    }
     await shiftClock(address, 0)
   })
 

@@ -142,6 +142,42 @@ function conditionsOf({ projectId, memberId, personId, action, from, to }: Audit
   return conditions
 }
 
+/** What an entry keeps in the archive: all but whom it is about. */
+export interface ArchivedEntry {
+  id: string
+  at: string
+  action: AuditAction
+  memberId: string | null
+  keyId: string | null
+  addressRange: string | null
+  projectId: string | null
+  subjectKind: NonNullable<AuditEntry['subject']>['kind'] | null
+  subjectId: string | null
+  details: AuditEntry['details']
+}
+
+/** The first entries that are older than so many seconds. */
+export async function readAuditToArchive(
+  sql: Sql,
+  seconds: number,
+  limit: number,
+): Promise<ArchivedEntry[]> {
+  return sql<ArchivedEntry>`
+    select id, at, action, member_id as "memberId", key_id as "keyId",
+      address_range as "addressRange", project_id::text as "projectId",
+      subject_kind as "subjectKind",
+      case when subject_kind in ('person', 'session') then null else subject_id end as "subjectId",
+      details
+    from audit_log
+    where at < app_now() - ${seconds} * interval '1 second'
+    order by id
+    limit ${limit}`
+}
+
+export async function deleteAudit(sql: Sql, ids: readonly string[]): Promise<void> {
+  await sql`delete from audit_log where id = any(${ids}::bigint[])`
+}
+
 /** Deletes a part of the entries older than `days`; returns how many. */
 export async function deleteOldAudit(sql: Sql, days: number, limit: number): Promise<number> {
   const deleted = await sql`
