@@ -181,8 +181,8 @@ async function onInstalledPostgres(): Promise<void> {
 }
 
 /**
- * Whose statements have to be the same ones on a cluster. Left out is what watches the locks of one
- * server (identify), or plants broken rows for checks that are triggers.
+ * Whose statements have to be the same ones on a cluster. Left out is what plants broken rows for
+ * checks that are triggers.
  */
 const onCluster = [
   'persons-create',
@@ -193,12 +193,21 @@ const onCluster = [
   'search.test',
   'sessions.test',
   'chunks',
+  'identify',
+  'withdrawal',
+  'upload-races',
+  'packs',
+  'retention',
+  'suppressions',
   'erasure.test',
   'erasure-together',
   'deletion-jobs',
   'dashboard-persons',
   'dashboard-deletions',
   'dashboard-sessions',
+  'dashboard-projects',
+  'webhooks',
+  'receipts',
   'citus',
 ]
 

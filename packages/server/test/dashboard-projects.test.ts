@@ -145,7 +145,7 @@ describe('home', () => {
     const ada = await dashboard.record('ada')
     const before = await dashboard.record('ada')
     await db.sql`
-      update sessions set started_at = started_at - interval '3 days' where id = ${before.sessionId}`
+      update sessions set started_at = later(started_at, -3 * 86400000.0) where id = ${before.sessionId}`
     const { days, lastSession, storedBytes } = await home()
     expect(days.map(({ day }) => day)).toEqual(days.map(({ day }) => day).toSorted())
     expect(days.at(-1)).toMatchObject({ sessions: 1, people: 1 })
@@ -156,7 +156,7 @@ describe('home', () => {
     await dashboard.send('/v1/persons/ada', { method: 'DELETE' })
     expect((await home()).deletions).toMatchObject({ open: 1, failed: 0, overdue: 0 })
     await db.sql`
-      update deletion_jobs set created_at = created_at - interval '31 days'
+      update deletion_jobs set created_at = later(created_at, -31 * 86400000.0)
       where project_id = ${Number(params.projectId)}`
     expect((await home()).deletions).toMatchObject({ open: 1, overdue: 1 })
   })

@@ -26,7 +26,7 @@ describe('the list of sessions', () => {
       body: { externalId: 'ada', properties: { name: 'Ada' } },
     })
     await db.sql`
-      update sessions set started_at = started_at - interval '10 minutes'
+      update sessions set started_at = later(started_at, -600000)
       where id = ${ada.sessionId}`
     const list = async (query: object = {}) =>
       (await viewer.call(listSessions, { params, query })).body

@@ -265,7 +265,7 @@ describe('uploads under way', () => {
     expect(await remains(erasure, project.id, ada)).toMatchObject({ keys: 1, chunks: 3 })
     // Its time is over: it is dead, and a late confirmation finds that out.
     await clock.forward(0)
-    await db.sql`update deletion_jobs set lease_until = lease_until + interval '2 minutes'`
+    await db.sql`update deletion_jobs set lease_until = later(lease_until, 120000)`
     await clock.forward(60)
     expect(await attempt).toBe('completed')
     expect(await confirmChunk(db.sql, place, { blobKey, bytes: 7, pages: 0 })).toBe(false)

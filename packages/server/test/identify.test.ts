@@ -582,7 +582,7 @@ describe('a person with as many browsers as it may have', () => {
     const second = await ingesting.start()
     await ingesting.identify(second.browserId, 'ada')
     await db.sql`
-      update sessions set started_at = started_at - interval '31 days'
+      update sessions set started_at = later(started_at, -31 * 86400000.0)
       where project_id = ${project.id} and id = ${first.sessionId}`
     await expireRecordings(recordings)
     const third = await ingesting.start()

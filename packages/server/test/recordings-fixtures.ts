@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
+import { inject } from 'vitest'
 import { type AppOptions, buildApp } from '../src/app.ts'
 import { openFolder } from '../src/blobs/filesystem.ts'
 import { parseMasterKeys } from '../src/blobs/master-keys.ts'
@@ -11,7 +12,7 @@ import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { migrate, readCursorKey } from '../src/migrate.ts'
 import type { Recordings } from '../src/recordings/upload.ts'
-import { connectOne, type Db, type DbAddress } from '../src/sql.ts'
+import { connectOne, type Db, type DbAddress, raw } from '../src/sql.ts'
 import {
   type Answer,
   test as base,
@@ -170,11 +171,20 @@ export async function blobKeys(recordings: Recordings, prefix = 'blobs/'): Promi
 /** Waits until so many statements wait for a lock of the test's database. */
 export async function waitUntilBlocked(db: Db, count: number): Promise<void> {
   for (let tries = 0; tries < 4_000; tries++) {
-    const waiting = await db.sql`
-      select from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock'`
-    if (waiting.length >= count) return
+    if ((await countBlocked(db)) >= count) return
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
   throw new Error(`Not ${count} statements wait for a lock.`)
+}
+
+/** On all nodes of a cluster, each of which has locks of its own. */
+async function countBlocked(db: Db): Promise<number> {
+  const statement = `
+    select count(*) as count from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`
+  const [here] = await db.sql<{ count: string }>`${raw(statement)}`
+  if (inject('servers').length === 1) return Number(here?.count)
+  const nodes = await db.sql<{ result: string }>`
+    select result from run_command_on_workers(${statement})`
+  return nodes.reduce((sum, { result }) => sum + Number(result), Number(here?.count))
 }

@@ -28,11 +28,11 @@ import {
 async function age(db: Db, projectId: number, { sessionId, browserId }: Started, days: number) {
   await db.sql`
     update sessions
-    set started_at = started_at - ${days} * interval '1 day',
-      last_chunk_at = last_chunk_at - ${days} * interval '1 day'
+    set started_at = later(started_at, ${-days} * 86400000.0),
+      last_chunk_at = later(last_chunk_at, ${-days} * 86400000.0)
     where project_id = ${projectId} and id = ${sessionId}`
   await db.sql`
-    update browsers set created_at = created_at - ${days} * interval '1 day'
+    update browsers set created_at = later(created_at, ${-days} * 86400000.0)
     where project_id = ${projectId} and id = ${browserId}`
 }
 

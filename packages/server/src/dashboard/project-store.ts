@@ -23,15 +23,17 @@ export async function readProjectSummary(sql: Sql, projectId: number): Promise<P
       exists (select from persons where project_id = ${projectId}) as "hasPersons",
       exists (select from sessions where project_id = ${projectId} and not closed)
         as "hasSessions",
-      coalesce(today.bytes, 0)::float8 as "recordedBytesToday",
-      coalesce(today.refused, 0)::float8 as "recordingsRefusedToday",
-      coalesce(today.requests_refused, 0)::float8 as "requestsRefusedToday",
+      today.bytes as "recordedBytesToday", today.refused as "recordingsRefusedToday",
+      today.requests_refused as "requestsRefusedToday",
       (select count(*)::integer
        from (select from suppressions where project_id = ${projectId} limit 10000) as held)
         as "suppressedPeople"
-    from (select) as always
-    left join ingest_usage today
-      on today.project_id = ${projectId} and today.day = (app_now() at time zone 'UTC')::date`
+    from (
+      select coalesce(sum(bytes), 0)::float8 as bytes, coalesce(sum(refused), 0)::float8 as refused,
+        coalesce(sum(requests_refused), 0)::float8 as requests_refused
+      from ingest_usage
+      where project_id = ${projectId} and day = (app_now() at time zone 'UTC')::date
+    ) today`
   return summary as ProjectSummary
 }
 

@@ -70,7 +70,7 @@ export async function listSessions(
 ): Promise<SessionPage> {
   if (filter.sort !== undefined) return sortedSessions(sql, projectId, filter, limit, windowSize)
   const base = join(baseConditions(projectId, filter, after), ' and ')
-  const rare = rareConditions(filter)
+  const rare = rareConditions(projectId, filter)
   const isWindowed = rare.length > 0 && filter.personId === undefined
   const newest = (rows: number) => fragment`order by s.started_at desc, s.id desc limit ${rows}`
   const isRare = rare.length > 0 ? join(rare, ' and ') : fragment`true`
@@ -131,7 +131,7 @@ async function sortedSessions(
       select s.* from sessions s where ${base}
       order by s.started_at desc, s.id desc limit ${windowSize}
     ) s
-    where ${join([fragment`true`, ...rareConditions(filter)], ' and ')}
+    where ${join([fragment`true`, ...rareConditions(projectId, filter)], ' and ')}
     ${order}
     limit ${limit}`
   const rows = await sql<SessionRow>`
@@ -228,7 +228,7 @@ function baseConditions(
 }
 
 /** What is looked at session by session. */
-function rareConditions(filter: SessionFilter) {
+function rareConditions(projectId: number, filter: SessionFilter) {
   const { isIdentified, minimumSeconds, isBeforeIdentification, page, property } = filter
   const conditions = []
   if (minimumSeconds !== undefined) conditions.push(fragment`${seconds} >= ${minimumSeconds}`)
@@ -236,14 +236,14 @@ function rareConditions(filter: SessionFilter) {
     conditions.push(
       fragment`${isIdentified} = exists (
         select from person_browsers i
-        where i.project_id = s.project_id and i.browser_id = s.browser_id)`,
+        where i.project_id = ${projectId} and i.browser_id = s.browser_id)`,
     )
   }
   if (isBeforeIdentification !== undefined) {
     conditions.push(
-      fragment`${isBeforeIdentification} = ${isBefore} and exists (
+      fragment`${isBeforeIdentification} = ${isBefore(projectId)} and exists (
         select from person_browsers l
-        where l.project_id = s.project_id and l.browser_id = s.browser_id)`,
+        where l.project_id = ${projectId} and l.browser_id = s.browser_id)`,
     )
   }
   if (page !== undefined) {
@@ -260,17 +260,17 @@ function rareConditions(filter: SessionFilter) {
       fragment`exists (
         select from person_browsers l
         join persons p on p.project_id = l.project_id and p.id = l.person_id
-        where l.project_id = s.project_id and l.browser_id = s.browser_id
+        where l.project_id = ${projectId} and l.browser_id = s.browser_id
           and p.properties ->> ${property.slice(0, at)} = ${property.slice(at + 1)})`,
     )
   }
   return conditions
 }
 
-const isBefore = fragment`coalesce((
+const isBefore = (projectId: number) => fragment`coalesce((
   select coalesce(s.last_event_at, s.last_chunk_at, s.started_at) < l.linked_at
   from person_browsers l
-  where l.project_id = s.project_id and l.browser_id = s.browser_id), false)`
+  where l.project_id = ${projectId} and l.browser_id = s.browser_id), false)`
 
 const troubleColumns = {
   errors: fragment`s.errors`,

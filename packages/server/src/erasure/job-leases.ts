@@ -379,13 +379,14 @@ export async function failAttempt(
 ): Promise<'running' | 'failed' | undefined> {
   const [ended] = await sql<Ended>`
     -- statement: failure
-    with clock as materialized (
-      select app_now() as now
-    ), held as (
-      select id, person_id, clock.now as failed_at, ${nextAttemptAt(fragment`clock.now`, delays)}
-      from deletion_jobs, clock
+    with locked as (
+      select id, person_id, attempts, (select app_now()) as failed_at
+      from deletion_jobs
       where ${areHeld([job])}
-      for no key update of deletion_jobs -- fault: failure-locks
+      for no key update -- fault: failure-locks
+    ), held as (
+      select id, person_id, failed_at, ${nextAttemptAt(fragment`failed_at`, delays)}
+      from locked
     ), ${endHeld(job.projectId, 'failed', step, code)}
     ${endedColumns} from ended`
   if (ended?.isTold) notifyDeliveries(sql)

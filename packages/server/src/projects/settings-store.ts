@@ -108,14 +108,13 @@ export async function updateKeySettings(
   id: string,
   { name, allowedOrigins }: { name?: string; allowedOrigins?: string[] | null },
 ): Promise<DashboardKey> {
-  const [key] = await sql<DashboardKey>`
+  await sql`
     update keys
     set name = coalesce(${name ?? null}, name),
         allowed_origins = case
           when ${allowedOrigins !== undefined} then ${allowedOrigins ?? null}::text[]
           else allowed_origins
         end
-    where project_id = ${projectId} and id = ${id}
-    returning ${keyColumns}`
-  return key as DashboardKey
+    where project_id = ${projectId} and id = ${id}`
+  return (await findKeySettings(sql, projectId, id)) as DashboardKey
 }

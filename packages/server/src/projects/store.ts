@@ -91,7 +91,7 @@ export async function revokeKey(sql: Sql, id: string, overlapSeconds: number): P
           where id = ${id}
           returning id`
       : await sql`
-          update keys set revoked_at = coalesce(revoked_at, app_now()) where id = ${id}
+          update keys set revoked_at = least(revoked_at, app_now()) where id = ${id}
           returning id`
   return rows.length > 0
 }

@@ -251,7 +251,7 @@ export async function endAttempt(
     set state = ${state}, lease_token = null, lease_until = null,
         last_status = ${status}::integer, last_error_code = ${errorCode}::text,
         next_attempt_at = app_now() + ${retrySeconds}::float8 * interval '1 second',
-        ended_at = case when ${state}::text = 'pending' then null else app_now() end
+        ended_at = app_now() + ${state === 'pending' ? null : 0}::float8 * interval '1 second'
     where project_id = ${projectId} and id = ${id} and lease_token = ${leaseToken}`
 }
 
