@@ -170,7 +170,7 @@ describe('a page of another origin', () => {
     const marks = Array.from({ length: 6 }, (_, at) => `OFFLINE-${at}`)
     for (const [at, mark] of marks.entries()) {
       await say(page, mark)
-      // A chunk is cut each five seconds; the first one is tried and tried again.
+      // The first chunk is tried and tried again, and the others wait behind it.
       if (at % 2) await until(() => failed > at / 2)
     }
     expect(changesWith(await eventsOf(lethe, sessionId), 'OFFLINE-0')).toEqual([])

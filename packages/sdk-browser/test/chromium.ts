@@ -80,7 +80,7 @@ export function html(lethe: LetheServer, body: string, options = '{}') {
 }
 
 /** Waits for a state, and fails with what it saw last. Tests run beside one another here. */
-export async function until<T>(what: () => T | Promise<T>, seconds = 30): Promise<NonNullable<T>> {
+export async function until<T>(what: () => T | Promise<T>, seconds = 60): Promise<NonNullable<T>> {
   for (const end = performance.now() + seconds * 1_000; ; ) {
     const seen = await what()
     if (seen) return seen

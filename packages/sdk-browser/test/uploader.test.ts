@@ -37,7 +37,7 @@ const line = (text: string) => JSON.stringify({ type: 3, data: { text } })
 const numbersOf = (requests: Request[]) => requests.map(({ query }) => Number(query.number))
 
 describe('chunks', () => {
-  test('are cut every five seconds, numbered, one JSON object a line', async () => {
+  test('are cut after five seconds at first, numbered, one JSON object a line', async () => {
     const { uploader, pass, to } = uploaderOn(() => go)
     uploader.write(line('a'), false)
     uploader.write(line('b\nc'), false)
@@ -45,13 +45,74 @@ describe('chunks', () => {
     expect(to('chunks')).toHaveLength(0)
     await pass(200)
     uploader.write(line('d'), false)
-    await pass(5_000)
+    await pass(9_900)
+    expect(to('chunks')).toHaveLength(1)
+    await pass(200)
     expect(to('chunks').map(({ body }) => body)).toEqual([
       `${line('a')}\n${line('b\nc')}\n`,
       `${line('d')}\n`,
     ])
     expect(numbersOf(to('chunks'))).toEqual([0, 1])
     expect(to('chunks')[0]?.query).toMatchObject({ key: 'pk_x', browser: 'b1', session: 's1' })
+  })
+
+  test('of a five-minute session are at most 14, and its last ones waited for half a minute', async () => {
+    const { uploader, to, beacons, clock, pass } = uploaderOn(() => go)
+    const from = clock.now
+    uploader.write(line('snapshot'), true)
+    // What a visitor does who moves the pointer all the time: 300 KB.
+    while (clock.now < from + 5 * MINUTE) {
+      uploader.write(line('x'.repeat(500)), false)
+      await pass(500)
+    }
+    uploader.hide(true)
+    expect(to('chunks').map(({ at }) => (at - from) / 1000)).toEqual([
+      0, 5, 15, 35, 65, 95, 125, 155, 185, 215, 245, 275,
+    ])
+    expect(beacons).toHaveLength(1)
+  })
+
+  test('of a page that changes much are cut as soon as a beacon would not hold them', async () => {
+    const { uploader, to, beacons, pass } = uploaderOn(() => go)
+    for (let seconds = 0; seconds < 62; seconds++) {
+      uploader.write(line('x'.repeat(3_000)), false)
+      await pass(1_000)
+    }
+    expect(Math.max(...to('chunks').map(({ body }) => body.length))).toBeLessThan(52_000)
+    // A chunk that has not waited for five seconds grows as large as any.
+    for (let times = 0; times < 19; times++) uploader.write(line('x'.repeat(3_000)), false)
+    const before = to('chunks').length
+    await settle()
+    expect(to('chunks')).toHaveLength(before)
+    uploader.flush()
+    await settle()
+    uploader.write(line('y'.repeat(48_000)), false)
+    uploader.hide(true)
+    expect(beacons).toHaveLength(1)
+  })
+
+  test('that tell of an error go at once, but not with each error of a page that is full of them', async () => {
+    const { uploader, to, pass } = uploaderOn(() => go)
+    uploader.write(line('before'), false)
+    await pass(5_000)
+    uploader.count('errors')
+    uploader.write(line('error'), false)
+    await pass(600)
+    expect(to('chunks').at(-1)?.body).toContain('error')
+    const before = to('chunks').length
+    for (let seconds = 0; seconds < 60; seconds++) {
+      uploader.count('errors')
+      uploader.write(line('error'), false)
+      await pass(1_000)
+    }
+    expect(to('chunks').length - before).toBeLessThan(9)
+    // Nothing was collected yet: the next chunk waits for its time like any other.
+    await pass(MINUTE)
+    uploader.count('errors')
+    await pass(MINUTE)
+    uploader.write(line('after'), false)
+    await pass(MINUTE)
+    expect(to('chunks').at(-1)?.body).toContain('after')
   })
 
   test('are cut before they grow too long, and at once after a snapshot', async () => {

@@ -61,7 +61,7 @@ describe('a finished session', () => {
     await shiftClock(address, 0)
   })
 
-  test('of half an hour is two rows, one blob and one request to the blob store, instead of 360 of each', async ({
+  test('of half an hour is two rows, one blob and one request to the blob store, instead of 63 of each', async ({
     recordings,
     address,
     project,
@@ -78,7 +78,7 @@ describe('a finished session', () => {
     const service = await startIngesting({ ...recordings, blobs }, address, project)
     const started = await service.start()
     // A few at a time, as there may be only so many of one address.
-    await inLanes(Array(360).keys(), 16, (number) =>
+    await inLanes(Array(63).keys(), 16, (number) =>
       service.chunk({ ...started, tab: 't', number }, events(3, number * 3)),
     )
     const played = async () => {
@@ -89,9 +89,9 @@ describe('a finished session', () => {
     const rows = async () => 1 + (await rowsOf(db, started)).length
     const stored = async () => (await blobKeys(recordings)).length
     expect([await rows(), await stored(), await played()]).toEqual([
-      361,
-      360,
-      { events: 1_080, gets: 360 },
+      64,
+      63,
+      { events: 189, gets: 63 },
     ])
     await shiftClock(address, 36 * 60)
     expect(await packSessions(recordings)).toBe(1)
@@ -100,7 +100,7 @@ describe('a finished session', () => {
     expect([await rows(), await stored(), await played()]).toEqual([
       2,
       1,
-      { events: 1_080, gets: 1 },
+      { events: 189, gets: 1 },
     ])
     await shiftClock(address, 0)
     await service.close()

@@ -1,10 +1,10 @@
 import type { Platform } from '../platform.ts'
 import type { Chunk, Counted, Counts, Target } from './chunk.ts'
 import { now } from './clock.ts'
+import { createSchedule } from './schedule.ts'
 import type { Tab } from './tab.ts'
 import { textOf } from './text-of.ts'
 
-const FLUSH_MILLISECONDS = 5_000
 const CHUNK_BYTES = 64 * 1024
 /** The server takes no more of one chunk. */
 const COUNT_MAXIMUM = 1_000
@@ -14,7 +14,7 @@ const LINE_CHARACTERS_MAXIMUM = 8_000_000
 export interface CollectorOptions {
   platform: Platform
   tab(): Tab
-  /** Time to cut: five seconds have passed, or enough has come together. */
+  /** Time to cut: events have waited for long enough, or enough of them has come together. */
   due(): void
   /** An event that cannot be sent at all. */
   tooLong(isSnapshot: boolean): void
@@ -33,7 +33,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
   let isSnapshot = false
   let counts: Counts = {}
   let limit = CHUNK_BYTES
-  let cancelTimer: (() => void) | undefined
+  const schedule = createSchedule(platform, due)
   const lost = new Map<string, number>()
 
   const append = (line: string) => {
@@ -41,11 +41,10 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
     if (!lines.length) from = to
     lines.push(line)
     size += line.length + 1
-    cancelTimer ??= platform.after(FLUSH_MILLISECONDS, due)
+    schedule.start(() => size)
   }
   const clear = () => {
-    cancelTimer?.()
-    cancelTimer = undefined
+    schedule.clear()
     lines = []
     size = 0
     counts = {}
@@ -58,6 +57,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
     target: () => target,
     aim(next: Target | undefined) {
       clear()
+      schedule.restart()
       target = next
     },
     /** The same events, and those that follow, go elsewhere. */
@@ -72,6 +72,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
     /** One more of what the server counts; a page view begins with what is written next. */
     count(what: Counted) {
       counts[what] = Math.min((counts[what] ?? 0) + 1, COUNT_MAXIMUM)
+      if (what === 'errors') schedule.hurry()
     },
     write(line: string, snapshot: boolean) {
       if (!target) return
@@ -82,7 +83,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       append(line)
       isSnapshot ||= snapshot
       // A snapshot goes at once: without it the rest is nothing, and a beacon cannot carry it.
-      if (snapshot || size > limit) due()
+      if (snapshot || size > limit || schedule.isTooMuch(size)) due()
     },
     /** Counts what is missing; the recording says so itself as soon as it goes on. */
     lose(events: number, reason: string) {

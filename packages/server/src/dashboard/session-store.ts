@@ -32,7 +32,7 @@ export interface SessionPosition {
   id: string
 }
 
-/** A session may still go on while its last sign of life is younger than this. */
+/** A session may still go on while its last chunk is younger: they come every 30 seconds at least. */
 const liveSeconds = 60
 
 /** Of its events, not of when they arrived: a browser may have been offline for hours. */
