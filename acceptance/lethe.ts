@@ -234,7 +234,8 @@ export async function recordVisit(
   await expect.poll(openFor, { timeout: 30_000 }).toBeGreaterThan(milliseconds)
   const before = chunks()
   await page.getByRole('button', { name: 'Add' }).first().click()
-  await expect.poll(chunks, { timeout: 30_000 }).toBeGreaterThan(before)
+  // The last chunks of a visit wait for half a minute.
+  await expect.poll(chunks, { timeout: 60_000 }).toBeGreaterThan(before)
   await context.close()
   return { browserId }
 }

@@ -138,3 +138,27 @@ export function urlOf({ host, port, user, password = '', database }: DbAddress):
   const secret = encodeURIComponent(password)
   return `postgres://${user}:${secret}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
 }
+
+interface TraceEvent {
+  name: string
+  /** `X` is whole; others are only a beginning or an end. */
+  ph: string
+  pid: number
+  tid: number
+  dur: number
+  tdur?: number
+  args: { name?: string }
+}
+
+/** The tasks of the page's main thread in a trace of Chromium, whose times are microseconds. */
+export function tasksOf(trace: Buffer): TraceEvent[] {
+  const { traceEvents } = JSON.parse(trace.toString()) as { traceEvents: TraceEvent[] }
+  const threads = traceEvents.filter(
+    ({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain',
+  )
+  const isMain = ({ pid, tid }: TraceEvent) =>
+    threads.some((thread) => thread.pid === pid && thread.tid === tid)
+  const isTask = ({ name, ph, tdur }: TraceEvent) =>
+    name === 'ThreadControllerImpl::RunTask' && ph === 'X' && tdur !== undefined
+  return traceEvents.filter((each) => isTask(each) && isMain(each))
+}

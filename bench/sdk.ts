@@ -16,7 +16,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { chromium } from 'playwright-core'
 import { rolldown } from 'rolldown'
 import { build } from '../packages/sdk-browser/build.ts'
-import { median } from './measure.ts'
+import { median, tasksOf } from './measure.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -201,30 +201,6 @@ interface Measured {
   /** The longest task of the main thread: its CPU time, and how long it was by the clock. */
   longest: number
   longestByClock: number
-}
-
-interface TraceEvent {
-  name: string
-  /** `X` is whole; others are only a beginning or an end. */
-  ph: string
-  pid: number
-  tid: number
-  dur: number
-  tdur?: number
-  args: { name?: string }
-}
-
-/** The tasks of the page's main thread in a trace of Chromium, whose times are microseconds. */
-function tasksOf(trace: Buffer): TraceEvent[] {
-  const { traceEvents } = JSON.parse(trace.toString()) as { traceEvents: TraceEvent[] }
-  const threads = traceEvents.filter(
-    ({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain',
-  )
-  const isMain = ({ pid, tid }: TraceEvent) =>
-    threads.some((thread) => thread.pid === pid && thread.tid === tid)
-  const isTask = ({ name, ph, tdur }: TraceEvent) =>
-    name === 'ThreadControllerImpl::RunTask' && ph === 'X' && tdur !== undefined
-  return traceEvents.filter((each) => isTask(each) && isMain(each))
 }
 
 /** One page in a browser of its own. CPU time, not the clock's: the machine does other things. */

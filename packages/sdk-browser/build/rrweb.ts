@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import type { Plugin } from 'rolldown'
+import { mutationPatches } from './rrweb-mutations.ts'
 
-interface Patch {
+export interface Patch {
   why: string
   from: string
   /** The end of what is replaced, where `from` is only its beginning. */
@@ -379,7 +380,7 @@ function serializeNodeWithId`,
     why: 'A class of the replay.',
     from: 'class BaseRRNode {',
     to: '\n}\n',
-    by: 'class BaseRRNode {}\n',
+    by: '',
   },
   {
     why: 'Hooks of those who extend rrweb: nobody here does.',
@@ -419,6 +420,7 @@ import { now as nowTimestamp } from ${source('recording/clock.ts')};
 import { foreignText, ruleText } from ${source('recording/css-source.ts')};
 import { FLOOD_RECORDS, flood } from ${source('recording/flood.ts')};
 import { spy, spyOnDeclarations, spyOnInputs, spyOnSheets } from ${source('recording/spies.ts')};
+import { plainNode } from ${source('recording/plain.ts')};
 import { inOwnTask } from ${source('recording/tasks.ts')};
 const recordCanvas = false, inlineImages = false, dataURLOptions = {};
 const maskTextClass = undefined, maskTextSelector = undefined, maskTextFn = undefined;
@@ -433,7 +435,7 @@ export function patchRrweb(): Plugin {
       // rrweb prints whole elements of the page to the console.
       handler: (code) =>
         ours +
-        smaller(patches.reduce(apply, code))
+        smaller([...patches, ...mutationPatches].reduce(apply, code))
           .replace(/\bconsole\.(debug|error|log|warn)\(/g, 'void (')
           .replace(/\bDate\.now\(\)/g, 'nowTimestamp()'),
     },

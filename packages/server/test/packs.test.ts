@@ -97,11 +97,7 @@ describe('a finished session', () => {
     expect(await packSessions(recordings)).toBe(1)
     await shiftClock(address, 36 * 60 + day + 1)
     await collectDeadChunks(db.sql, recordings.blobs)
-    expect([await rows(), await stored(), await played()]).toEqual([
-      2,
-      1,
-      { events: 189, gets: 1 },
-    ])
+    expect([await rows(), await stored(), await played()]).toEqual([2, 1, { events: 189, gets: 1 }])
     await shiftClock(address, 0)
     await service.close()
   })

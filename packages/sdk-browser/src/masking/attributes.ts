@@ -81,36 +81,51 @@ const isOfBox = (name: string, value: unknown) =>
 
 function maskAttribute(name: string, value: unknown, rule: Rule, look: Look): unknown {
   const { own, level, shown } = rule
-  if (name === '_cssText') return maskCss(String(value), level)
-  if (name === 'value') return maskValue(String(value), rule)
-  if (name === 'data-lethe-popover') return ''
-  if (/^on|^srcdoc$|^rr_dataURL$|^nonce$/i.test(name)) return undefined
-  if (name === 'style') return maskStyle(value, level)
-  if (typeof value === 'string') {
+  const kind = kindOf(name)
+  if (kind & STYLES)
+    return name === 'style' ? maskStyle(value, level) : maskCss(String(value), level)
+  if (kind & VALUE) return maskValue(String(value), rule)
+  if (kind & NEVER) return name === 'data-lethe-popover' ? '' : undefined
+  if (kind & ADDRESS && typeof value === 'string') {
     if (URLS.test(name)) return maskReference(value, rule)
-    if (/^(image)?srcset$/.test(name)) {
-      return level === 2 ? undefined : maskUrls(value, level ? maskUrl : maskTokens)
-    }
+    return level === 2 ? undefined : maskUrls(value, level ? maskUrl : maskTokens)
   }
   if (level === 0) return value
-  if (/^(checked|selected)$/.test(name)) return shown ? value : undefined
-  if (own & CHOICE && CHOSEN.test(name)) return shown ? value : undefined
-  if (typeof value !== 'string') return SIZES_OF_RECORDER.test(name) ? value : undefined
-  if (PROSE.test(name)) return shown ? maskPatterns(value) : stars(value)
-  const seen = isLook(name) || (!value && SCOPE.test(name)) ? value : look.shown(name, value)
+  if (kind & STATE && (own & CHOICE || !CHOSEN.test(name))) return shown ? value : undefined
+  if (typeof value !== 'string') return kind & SIZE ? value : undefined
+  if (kind & PROSES) return shown ? maskPatterns(value) : stars(value)
+  const seen = kind & SEEN || (!value && SCOPE.test(name)) ? value : look.shown(name, value)
   return seen && maskEmails(seen)
 }
 
-const looks = new Map<string, boolean>()
+const STYLES = 1
+const VALUE = 2
+const NEVER = 4
+const ADDRESS = 8
+/** What was chosen: of everything, or only of what can be chosen. */
+const STATE = 16
+const SIZE = 32
+const PROSES = 64
+const SEEN = 128
+
+const kinds = new Map<string, number>()
 
 /** Pages have few names of attributes and thousands of each. */
-function isLook(name: string) {
-  let look = looks.get(name)
-  if (look === undefined) {
-    look = LOOK.test(name) || SIZES_OF_RECORDER.test(name)
-    if (looks.size < 1000) looks.set(name, look)
+function kindOf(name: string) {
+  let kind = kinds.get(name)
+  if (kind === undefined) {
+    kind =
+      (/^(?:style|_cssText)$/.test(name) ? STYLES : 0) |
+      (name === 'value' ? VALUE : 0) |
+      (/^on|^srcdoc$|^rr_dataURL$|^nonce$|^data-lethe-popover$/i.test(name) ? NEVER : 0) |
+      (URLS.test(name) || /^(image)?srcset$/.test(name) ? ADDRESS : 0) |
+      (/^(checked|selected)$/.test(name) || CHOSEN.test(name) ? STATE : 0) |
+      (SIZES_OF_RECORDER.test(name) ? SIZE | SEEN : 0) |
+      (PROSE.test(name) ? PROSES : 0) |
+      (LOOK.test(name) ? SEEN : 0)
+    if (kinds.size < 1000) kinds.set(name, kind)
   }
-  return look
+  return kind
 }
 
 /** A field's value: its length shows, unless it is a secret; what was hidden goes altogether. */

@@ -63,6 +63,11 @@ export function createMasker(masking: Masking): MaskEvent {
   return Object.assign(mask, { slices, look })
 }
 
+/** Whether there may be a style sheet in what was added: mostly it is single nodes. */
+const isTree = (node: serializedNodeWithId) =>
+  (node.type === 0 || node.type === 2) &&
+  (node.childNodes.length > 0 || (node.type === 2 && '_cssText' in node.attributes))
+
 /** Reads the style sheets of a tree: the elements they style may stand before them. */
 function learnStyles(look: Look, root: serializedNodeWithId): void {
   const stack: { node: serializedNodeWithId; isStyle: boolean }[] = [{ node: root, isStyle: false }]
@@ -148,7 +153,7 @@ function maskNode(
   if (node.type !== 0 && node.type !== 2) return node
   const here = all === undefined ? undefined : { own, all }
   const childNodes: serializedNodeWithId[] = []
-  if (!(own & bits.BLOCK)) {
+  if (!(own & bits.BLOCK) && node.childNodes.length) {
     frames.push({ id: node.id, here, children: node.childNodes, next: 0, into: childNodes })
   }
   if (node.type === 0) return { ...node, childNodes }
@@ -209,10 +214,14 @@ function maskMutation(
 ): eventWithTime {
   const { nodes } = context
   for (const { id } of data.removes) nodes.remove(id)
-  for (const { node } of data.adds) learnStyles(context.look, node)
+  for (const { node } of data.adds) if (isTree(node)) learnStyles(context.look, node)
   const adds: addedNodeMutation[] = []
+  let parent: ReturnType<typeof nodes.find>
+  let parentId: number | undefined
   for (const add of data.adds) {
-    const parent = nodes.find(add.parentId)
+    // Of a list of nodes in one place, where that is has to be found out once.
+    if (!parent || add.parentId !== parentId) parent = nodes.find(add.parentId)
+    parentId = add.parentId
     const node = maskTree(context, add.node, add.parentId, parent)
     if (!parent || !(parent.all & bits.BLOCK)) adds.push({ ...add, node })
   }

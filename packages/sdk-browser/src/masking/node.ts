@@ -74,8 +74,19 @@ const BITS_OF_TAG: Record<string, number> = {
 /** The bits of an element by its tag and attributes. */
 export function bitsOf(tag: string, attributes: Attributes, isSvg: boolean) {
   let bits = (BITS_OF_TAG[tag] ?? 0) | (isSvg ? SVG : 0)
-  for (const name in attributes) bits |= bitsOfAttribute(name, attributes[name])
+  for (const name in attributes)
+    if (isMarking(name)) bits |= bitsOfAttribute(name, attributes[name])
   return bits
+}
+
+const MARKING = /^(?:data-(?:lethe|rr)-|contenteditable$|role$|aria-haspopup$|autocomplete$|type$)/i
+const marking = new Map<string, boolean>()
+
+/** Pages have few names of attributes and thousands of each. */
+function isMarking(name: string) {
+  const known = marking.get(name) ?? MARKING.test(name)
+  if (marking.size < 1000) marking.set(name, known)
+  return known
 }
 
 /**
@@ -124,6 +135,15 @@ export function bitsOfAttribute(name: string, value: unknown) {
 export function createNodes() {
   const nodes = new Map<number, MaskedNode>()
   let removals = 0
+  const isRooted = (parentId: number | undefined) => {
+    let at = parentId
+    while (at !== undefined) {
+      const above = nodes.get(at)
+      if (!above) return false
+      at = above.parentId
+    }
+    return true
+  }
 
   return {
     clear() {
@@ -153,8 +173,10 @@ export function createNodes() {
     /** Forgets a node; those inside it lose their way up and are swept out now and then. */
     remove(id: number) {
       nodes.delete(id)
-      if (++removals % 1000 === 0) {
-        for (const each of nodes.keys()) if (!this.find(each)) nodes.delete(each)
+      // As often as it is worth it: each node that is left is looked at.
+      if (++removals > 1000 && removals > nodes.size) {
+        removals = 0
+        for (const [id, { parentId }] of nodes) if (!isRooted(parentId)) nodes.delete(id)
       }
     },
   }

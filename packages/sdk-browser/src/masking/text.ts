@@ -31,9 +31,13 @@ const SHARP_IMAGE = /^\d(\.\d)?x\./
 /** Stars for every character that is not white space, so that lines break where they did. */
 export const stars = (text: string) => text.replace(/\S/gu, '*')
 
+/** The shortest of those numbers: `+12345678`, `AB123456C`. */
+const NUMBER_CHARACTERS_MINIMUM = 9
+
 /** Hides email addresses and the numbers above, and leaves the rest of the text. */
 export function maskPatterns(text: string) {
-  return maskEmails(/\d\d/.test(text) ? text.replace(NUMBERS, stars) : text)
+  const isLongEnough = text.length >= NUMBER_CHARACTERS_MINIMUM
+  return maskEmails(isLongEnough && /\d\d/.test(text) ? text.replace(NUMBERS, stars) : text)
 }
 
 /**

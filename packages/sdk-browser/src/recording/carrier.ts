@@ -1,5 +1,9 @@
-import { realm, setTimeout } from '../natives.ts'
+import { realm } from '../natives.ts'
 import type { Body } from '../platform.ts'
+import { inOwnTask } from './tasks.ts'
+
+/** So much is compressed in a few milliseconds. */
+const SLICE_BYTES = 64 * 1024
 
 /** What bringing chunks to the server needs of the browser beside `Platform`. */
 export interface Carrier {
@@ -16,9 +20,18 @@ export const browserCarrier: Carrier = {
   },
   async compress(text) {
     if (typeof CompressionStream === 'undefined') return undefined
-    // In a task of its own: the one that wrote the text has kept the page waiting already.
-    await new Promise<void>((resolve) => setTimeout(resolve))
-    const stream = new Blob([text]).stream().pipeThrough(new CompressionStream('gzip'))
-    return new Uint8Array(await new Response(stream).arrayBuffer())
+    const bytes = new TextEncoder().encode(text)
+    const { readable, writable } = new CompressionStream('gzip')
+    const packed = new Response(readable).arrayBuffer()
+    const writer = writable.getWriter()
+    // What fails here is told by the answer.
+    const ignore = () => {}
+    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+      // Each in a task of its own: the one that wrote the text has kept the page waiting already.
+      await new Promise<void>(inOwnTask)
+      writer.write(bytes.subarray(at, at + SLICE_BYTES)).catch(ignore)
+    }
+    writer.close().catch(ignore)
+    return new Uint8Array(await packed)
   },
 }

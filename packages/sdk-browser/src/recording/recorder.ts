@@ -52,7 +52,8 @@ export interface Recorder {
 
 const record = recordByRrweb as unknown as Record & { takeFullSnapshot(): void }
 
-const BLOCKED = '[data-lethe-block],[autocomplete*="cc-" i],[autocomplete*="one-time-code" i]'
+const BLOCKED =
+  '.rr-block,[data-lethe-block],[autocomplete*="cc-" i],[autocomplete*="one-time-code" i]'
 /** What a flood takes of the budget: one after the other is too much for a page as well. */
 const FLOOD_CHANGES = 5_000
 const IGNORED = '[data-lethe-ignore],[data-lethe-ignore] *'

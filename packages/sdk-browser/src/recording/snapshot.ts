@@ -2,6 +2,7 @@ import type { eventWithTime, serializedNodeWithId } from '@rrweb/types'
 import { now, setClock } from './clock.ts'
 import { mediaOf } from './media.ts'
 import { elapsed } from './page-natives.ts'
+import { attributesOf, elementNode, HOSTS, isPlain, WHOLE } from './plain.ts'
 import type { MutationBuffer, Rrweb } from './rrweb.ts'
 
 /** How long one slice may keep the page waiting. A task over 50 ms is felt. */
@@ -122,20 +123,6 @@ function step(rrweb: Rrweb, frames: Frame[], changed: MutationBuffer[]) {
   frame.into.push(serialized)
 }
 
-/** Elements that are more than their attributes: rrweb knows how, with all that is in them. */
-const WHOLE = new Set(
-  'style link script meta title base noscript input textarea select option optgroup'.split(' '),
-)
-/** The same, but with much inside: rrweb takes the element, we take its children. */
-const OWN = new Set('audio video canvas iframe dialog form object'.split(' '))
-const PLAIN = /^[a-z][a-z0-9]*$/i
-/** The only elements, but for those of a page's own, that can have a shadow root. */
-const HOSTS = new Set(
-  'article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span'.split(
-    ' ',
-  ),
-)
-
 function visit(rrweb: Rrweb, node: Node, frames: Frame[]): serializedNodeWithId | null {
   if (node.nodeType === 3) {
     const id = idOf(rrweb, node)
@@ -146,7 +133,7 @@ function visit(rrweb: Rrweb, node: Node, frames: Frame[]): serializedNodeWithId 
     const element = node as Element
     const tag = element.localName
     if (WHOLE.has(tag)) return rrweb.serializeNodeWithId(node, { ...rrweb.serializeOptions })
-    const attributes = !OWN.has(tag) && PLAIN.test(tag) && attributesOf(element)
+    const attributes = isPlain(tag) && attributesOf(element)
     if (attributes) return plainElement(rrweb, element, tag, attributes, frames)
   }
   const options = { ...rrweb.serializeOptions, skipChild: true }
@@ -174,9 +161,7 @@ function plainElement(
   const { scrollLeft, scrollTop } = element
   if (scrollLeft) attributes.rr_scrollLeft = scrollLeft
   if (scrollTop) attributes.rr_scrollTop = scrollTop
-  const tagName = tag.toLowerCase()
-  const node = { type: 2 as const, tagName, attributes, childNodes, id } as SerializedElement
-  if (element.namespaceURI === 'http://www.w3.org/2000/svg') node.isSVG = true
+  const node = elementNode(element, tag, attributes, childNodes, id)
   const shadow = HOSTS.has(tag) ? rrweb.shadowRoot(element) : null
   if (shadow) node.isShadowHost = true
   register(rrweb, element, node)
@@ -184,8 +169,6 @@ function plainElement(
   descend(rrweb, element, shadow, childNodes, frames)
   return node
 }
-
-type SerializedElement = Extract<serializedNodeWithId, { type: 2 }>
 
 /** The id a node has, or a new one; below zero for one that rrweb ignores. */
 function idOf({ mirror, genId }: Rrweb, node: Node) {
@@ -216,28 +199,4 @@ function descend(
   }
   if (shadow) push(shadow, true)
   push(parent, false)
-}
-
-const SLOW = new Set(
-  'srcset imagesrcset background data xlink:href data-lethe-block autocomplete popover'.split(' '),
-)
-
-/** The attributes of an element that needs nothing special; else nothing, and rrweb does it. */
-function attributesOf(element: Element): Record<string, string | number> | undefined {
-  const list = element.attributes
-  const attributes: Record<string, string | number> = {}
-  for (let at = 0; at < list.length; at++) {
-    const { name, value } = list[at] as Attr
-    if (SLOW.has(name)) return undefined
-    if (name === 'class' && value.includes('rr-block')) return undefined
-    if (name === 'style' && value.includes('url(')) return undefined
-    let kept = value
-    if (value && (name === 'href' || name === 'src')) {
-      const resolved = (element as HTMLAnchorElement & HTMLImageElement)[name]
-      if (typeof resolved !== 'string') return undefined
-      kept = resolved
-    }
-    attributes[name] = kept
-  }
-  return attributes
 }

@@ -1,10 +1,14 @@
 import type { eventWithTime } from '@rrweb/types'
 import type { MaskEvent } from '../masking/masker.ts'
+import { setTimeout } from '../natives.ts'
 import { elapsed } from './page-natives.ts'
 import { textOf } from './text-of.ts'
 
 /** How long one task may keep the page waiting. A task over 50 ms is felt. */
 const SLICE_MILLISECONDS = 8
+
+/** A task for each of a thousand events would take as long as the events. */
+const SOON_MILLISECONDS = 50
 
 /** Masks events and writes them as lines of JSON, in tasks of its own. */
 export function createWriter(
@@ -42,21 +46,23 @@ export function createWriter(
       fault()
     }
   }
-  const schedule = () => {
-    if (isScheduled || !waiting.length) return
-    isScheduled = true
-    inOwnTask(() => {
-      isScheduled = false
-      writeAll(elapsed() + SLICE_MILLISECONDS)
-      if (!waiting.length) written()
-      schedule()
-    })
+  const writeSlice = () => {
+    isScheduled = false
+    writeAll(elapsed() + SLICE_MILLISECONDS)
+    if (waiting.length) schedule(inOwnTask)
+    else written()
   }
+  const schedule = (how: (run: () => void) => void) => {
+    if (isScheduled) return
+    isScheduled = true
+    how(writeSlice)
+  }
+  const soon = (run: () => void) => void setTimeout(() => inOwnTask(run), SOON_MILLISECONDS)
   return {
     writeAll: () => writeAll(),
     queue(events: eventWithTime[]) {
       waiting.push(...events)
-      schedule()
+      schedule(soon)
     },
     clear,
   }
