@@ -107,6 +107,7 @@ export async function distribute(connection: DbOptions['connection']): Promise<s
       }
     }
     await planWithValues(sql)
+    await placeSearch(sql)
     await client.query('commit')
     // The limit that our connections bring with them holds on the coordinator alone.
     await sql`
@@ -147,6 +148,24 @@ async function planWithValues(sql: Sql): Promise<void> {
   for (const { name } of functions) {
     await sql`alter function ${raw(name)} reset plan_cache_mode`
   }
+}
+
+/**
+ * A page of the search is made on the node of its project, by one transaction there: on the
+ * coordinator each of its statements would see another moment, and persons that are indexed
+ * meanwhile in none of them.
+ */
+async function placeSearch(sql: Sql): Promise<void> {
+  await sql`
+    select create_distributed_function(
+      page::regprocedure, 'in_project_id', colocate_with => ${byProject[0]})
+    from (values
+      ('search_page(integer, text, bigint, integer, integer, integer)')
+    ) as ours(page)
+    where not exists (
+      select from pg_dist_object
+      where classid = 'pg_proc'::regclass and objid = to_regprocedure(page)
+        and distribution_argument_index is not null)`
 }
 
 interface ForeignKey {
