@@ -19,7 +19,7 @@ export async function readLedgerState(sql: Sql): Promise<LedgerState> {
   const [state] = await sql<LedgerState>`
     select last_number::float8 as "lastNumber", compared_to::float8 as "comparedTo",
       (select max(number)::float8 from ledger_entries
-       where state = 'completed' and number > lost_to) as "newestCompleted"
+       where state = 'completed' and number > (select lost_to from ledger_state)) as "newestCompleted"
     from ledger_state`
   return state as LedgerState
 }
@@ -122,13 +122,14 @@ export async function noteComparison(
     select from ledger_state
     for update -- fault: comparison-locks-state
     `
+  const [open] = await tx<{ before: string | null }>`
+    select min(number) - 1 as before from ledger_entries where state = 'open'`
   await tx`
     update ledger_state
     set compared_at = app_now(), refused = ${found.refused}, missing = ${found.missing},
       last_number = greatest(last_number, ${found.to}::bigint),
-      compared_to = greatest(compared_to, least(
-        ${found.to}::bigint,
-        (select min(number) - 1 from ledger_entries where state = 'open')))`
+      compared_to = greatest(
+        compared_to, least(${found.to}::bigint, ${open?.before ?? null}::bigint))`
 }
 
 /** From now on nobody expects the entries that there were up to now. */

@@ -36,7 +36,7 @@ export const scenariosOfPacks: Scenario[] = [
     (isBucket): Scenario => ({
       name: `a pack ∥ DELETE ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: nothing is left`,
       bounds: [1, 2],
-      schedulesMinimum: [123, 400],
+      schedulesMinimum: [123, 1400],
       isBucket,
       ...packOfErased,
     }),
@@ -44,7 +44,7 @@ export const scenariosOfPacks: Scenario[] = [
   {
     name: 'a pack ∥ DELETE with the recordings kept ∥ worker: each chunk is there once',
     bounds: [1, 2],
-    schedulesMinimum: [111, 400],
+    schedulesMinimum: [111, 1300],
     allowances: { mayPack: true },
     plant: plantTwoChunks,
     actors: (act, { places }) => ({
@@ -61,7 +61,7 @@ export const scenariosOfPacks: Scenario[] = [
     (when): Scenario => ({
       name: `a worker dies ${when} it puts a pack ∥ DELETE ∥ another worker: nothing is left`,
       bounds: [0, 2],
-      schedulesMinimum: [6, 20],
+      schedulesMinimum: [6, 1100],
       death: { lane: '1 pack', at: /^blobs\.put/, when },
       ...packOfErased,
     }),
@@ -73,7 +73,7 @@ export const scenariosOfPacks: Scenario[] = [
     ({ name, number, numbers }): Scenario => ({
       name: `a pack ∥ ${name}: each is there once`,
       bounds: [1, 3],
-      schedulesMinimum: [1, 1],
+      schedulesMinimum: [1, 80],
       allowances: { mayPack: true },
       plant: plantTwoChunks,
       actors: (act, { places }) => ({
@@ -89,7 +89,7 @@ export const scenariosOfPacks: Scenario[] = [
   {
     name: 'a pack whose intent runs out ∥ the collector: each chunk is there once',
     bounds: [1, 3],
-    schedulesMinimum: [14, 30],
+    schedulesMinimum: [14, 130],
     allowances: { mayPack: true, mayPutLate: true },
     plant: plantTwoChunks,
     actors: (act, { places }) => ({
@@ -103,7 +103,7 @@ export const scenariosOfPacks: Scenario[] = [
   {
     name: 'a pack that takes too long ∥ another pack of the session: each chunk is there once',
     bounds: [1, 2],
-    schedulesMinimum: [25, 50],
+    schedulesMinimum: [25, 210],
     allowances: { mayPack: true, mayPutLate: true },
     plant: plantTwoChunks,
     actors: (act, { places }) => ({
@@ -117,7 +117,7 @@ export const scenariosOfPacks: Scenario[] = [
   {
     name: 'a pack ∥ whoever reads the session: all events, each once',
     bounds: [1, 2],
-    schedulesMinimum: [19, 50],
+    schedulesMinimum: [19, 140],
     allowances: { mayPack: true },
     plant: plantTwoChunks,
     actors: (act, { places }) => ({
@@ -131,7 +131,7 @@ export const scenariosOfPacks: Scenario[] = [
   {
     name: 'a pack ∥ the retention: nothing is left',
     bounds: [1, 2],
-    schedulesMinimum: [37, 100],
+    schedulesMinimum: [37, 280],
     allowances: { mayPack: true, mayExpire: true },
     plant: async (act, world) => {
       const planted = await plantTwoChunks(act)

@@ -376,7 +376,7 @@ const ofLeases: NoticedFault[] = [
   {
     name: 'the delay after an attempt is left out',
     scenario: 'an attempt fails ∥ another worker',
-    ...replace('failure-delay', 'held.failed_at,'),
+    ...replace('failure-delay', 'app_now() as next_at'),
   },
   {
     name: 'a person stays flagged when its job has failed',
