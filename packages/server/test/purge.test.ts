@@ -86,6 +86,35 @@ describe('a purge', () => {
     expect(await findPurgeStatement(db.sql, project.id, later)).toBeNull()
   })
 
+  test('rewrites the keys of browsers a part at a time, so that chunks wait for a sixteenth of them', async ({
+    purging,
+    erasure,
+    project,
+    address,
+    db,
+  }) => {
+    const id = await erase(erasure, project.id, 'ada')
+    await db.sql`
+      insert into browser_keys (project_id, browser_id, master_key_id, wrapped)
+      select ${project.id}, md5(n::text)::uuid, 'k1', '' from generate_series(1, 320) n`
+    const release = await hold(address, 'lock table browser_keys_7 in row share mode')
+    const parts: string[] = []
+    const { left } = await purge({ ...purging, onPart: (part) => parts.push(part) })
+    expect(left).toEqual([{ part: 'main/public.browser_keys_7', code: 'locked' }])
+    await release()
+    expect((await purge(purging)).jobs).toBe(1)
+    expect(await findPurgeStatement(db.sql, project.id, id)).not.toBeNull()
+
+    const rewritten = parts.filter((part) => part.startsWith('main/public.browser_keys'))
+    expect(rewritten).toHaveLength(16)
+    const rows = await db.sql<{ count: number }>`
+      select count(*)::integer as count from browser_keys
+      where project_id = ${project.id}
+      group by tableoid`
+    expect(rows).toHaveLength(16)
+    expect(Math.max(...rows.map(({ count }) => count))).toBeLessThan(40)
+  })
+
   test('signs no statement while a transaction older than the erasure holds its rows', async ({
     purging,
     erasure,

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect } from 'vitest'
+import { forgetDeleted } from '../src/erasure/withdrawals.ts'
 import { updateProjectSettings } from '../src/projects/settings-store.ts'
 import { countBrowserKeys } from '../src/recordings/browser-keys.ts'
 import { expireRecordings } from '../src/retention/retention.ts'
+import type { Sql } from '../src/sql.ts'
 import { newProject } from './fixtures.ts'
 import { blobKeys, startIngesting, test } from './recordings-fixtures.ts'
 
@@ -57,5 +59,32 @@ describe('a visitor’s withdrawal', () => {
     await elsewhere.close()
     expect(await countBrowserKeys(db.sql, project.id, [browserId])).toBe(1)
     expect((await ingesting.identify(browserId, 'ada')).status).toBe(200)
+  })
+
+  test('is forgotten once it is in the ledger and its browser is gone, some at a time however many withdrew', async ({
+    db,
+    project,
+  }) => {
+    await db.sql`
+      insert into withdrawals (project_id, browser_id, entry_id, is_entered)
+      select ${project.id}, gen_random_uuid(), gen_random_uuid(), true from generate_series(1, 300)`
+    await db.sql`
+      with browser as (insert into browsers (project_id) values (${project.id}) returning id)
+      insert into withdrawals (project_id, browser_id, entry_id, is_entered)
+      select ${project.id}, id, gen_random_uuid(), true from browser`
+    const left = async () =>
+      (await db.sql`select from withdrawals where project_id = ${project.id}`).length
+    const counted: number[] = []
+    const sql: Sql = async <Row extends object>(
+      strings: TemplateStringsArray,
+      ...values: unknown[]
+    ) => {
+      const rows = await db.sql<Row>(strings, ...values)
+      if (/^\s*delete/.test(strings[0] ?? '')) counted.push(rows.length)
+      return rows
+    }
+    await forgetDeleted(sql, 100)
+    expect(counted).toEqual([100, 100, 100, 0])
+    expect(await left()).toBe(1)
   })
 })

@@ -6,7 +6,7 @@ import { writeLedgerEntry } from './ledger.ts'
 import { completeEntry, numberEntries } from './ledger-store.ts'
 import type { Signer } from './receipts.ts'
 
-/** Browsers that one entry names. */
+/** Browsers that one entry names, and rows of them deleted by one statement. */
 const browsersAnEntry = 5_000
 
 /** No person has this id: the comparison then erases the browsers of the entry alone. */
@@ -93,9 +93,22 @@ async function closeEntry(tx: Sql, projectId: number, entryId: string): Promise<
 }
 
 /** Whoever withdraws again while the browser is there is named once. */
-async function forgetDeleted(sql: Sql): Promise<void> {
-  await sql`
-    delete from withdrawals w
-    where is_entered and not exists (
-      select from browsers b where b.project_id = w.project_id and b.id = w.browser_id)`
+export async function forgetDeleted(sql: Sql, rowsAPart = browsersAnEntry): Promise<void> {
+  const projects = await sql<{ id: number }>`
+    select distinct project_id as id from withdrawals where is_entered`
+  for (const { id } of projects) {
+    for (let isDone = false; !isDone; ) {
+      const gone = await sql`
+        delete from withdrawals w
+        using (
+          select browser_id from withdrawals w
+          where project_id = ${id} and is_entered and not exists (
+            select from browsers b where b.project_id = w.project_id and b.id = w.browser_id)
+          limit ${rowsAPart}
+        ) part
+        where w.project_id = ${id} and w.browser_id = part.browser_id and w.is_entered
+        returning w.browser_id`
+      isDone = gone.length < rowsAPart
+    }
+  }
 }
