@@ -1,15 +1,18 @@
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { BlobFault, browserPrefix } from '../src/blobs/blobs.ts'
+import { openBucket } from '../src/blobs/s3.ts'
 import { runNextAttempt } from '../src/erasure/attempt.ts'
 import { findDeletionJobDetails } from '../src/erasure/jobs.ts'
 import { findReceipt, verifyReceipt } from '../src/erasure/receipts.ts'
 import { publicKeys } from '../src/erasure/signing-keys.ts'
 import { countBrowserKeys } from '../src/recordings/browser-keys.ts'
+import type { Db } from '../src/sql.ts'
 import { overBlobs } from './erasure-faults.ts'
 import {
   nothing,
@@ -20,6 +23,9 @@ import {
   type TestErasure,
   test,
 } from './erasure-fixtures.ts'
+import type { TestProject } from './fixtures.ts'
+import { newBucket } from './s3-servers/bucket.ts'
+import { onS3Server } from './s3-servers/on-server.ts'
 
 const run = promisify(execFile)
 
@@ -147,12 +153,96 @@ for (const [what, { code, put }] of Object.entries(strangers)) {
   })
 }
 
-test('a foreign file among the blobs is removed and counted', async ({ erasure, project }) => {
+/** As an upload that came too late would have left it, which no chunk knows of. */
+const lateKey = (key: string) => `${key.slice(0, key.lastIndexOf('/'))}/t-0-${'a1'.repeat(12)}`
+
+async function expectNamesToAgree(
+  erasure: TestErasure,
+  { id: projectId }: TestProject,
+  db: Db,
+  chunks: number,
+) {
+  const { blobs, options } = erasure
+  const ada = await record(erasure, projectId, 'ada', { browsers: 1, sessions: 1, chunks })
+  const moved = ada.blobKeys.at(-1)!
+  const bytes = await blobs.get(moved)
+  await blobs.delete([moved])
+  await blobs.put(lateKey(moved), randomBytes(10))
+  const { id } = await requestErasure(erasure, projectId, 'ada')
+  const attempt = async () => {
+    await db.sql`
+      update deletion_jobs set next_attempt_at = app_now()
+      where project_id = ${projectId} and status = 'running'`
+    const outcome = await runNextAttempt(options)
+    return [outcome, (await lastErrorOf(erasure, projectId, id))?.errorCode]
+  }
+  expect(await attempt()).toEqual(['failed', 'blobs_missing'])
+  expect(await countBrowserKeys(db.sql, projectId, ada.browserIds)).toBe(0)
+  // All are there again, and one that is nobody's upload.
+  await blobs.put(moved, bytes)
+  const foreign = `${moved}-of-somebody`
+  await blobs.put(foreign, randomBytes(10))
+  expect(await attempt()).toEqual(['failed', 'blobs_foreign_entry'])
+  await blobs.delete([foreign])
+  expect(await attempt()).toEqual(['completed', null])
+  expect(await remains(erasure, projectId, ada)).toEqual(nothing)
+}
+
+test('a blob moved away, with another file in its place, fails the attempt although their number agrees; so does a file that is no upload', async ({
+  erasure,
+  project,
+  db,
+}) => {
+  // More than are told at once.
+  await expectNamesToAgree(erasure, project, db, 300)
+})
+
+onS3Server('swift', 'the comparison of an erasure', (server) => {
+  test('a blob moved away, with another in its place, fails the attempt in a bucket too', async ({
+    erasure: onFolder,
+    project,
+    db,
+  }) => {
+    for (const versioned of [false, true]) {
+      const bucket = await newBucket(server(), { versioned })
+      const blobs = await openBucket({ url: bucket.url, endpoint: server().endpoint })
+      onTestFinished(() => {
+        blobs.close()
+        bucket.client.destroy()
+      })
+      const erasure = { ...onFolder, blobs, options: { ...onFolder.options, blobs } }
+      await expectNamesToAgree(erasure, project, db, 2)
+    }
+  })
+})
+
+test('a file that nobody takes away: the job fails when all is deleted, and a new one completes', async ({
+  erasure,
+  project,
+  address,
+}) => {
+  const clock = await openClock(address)
+  const ada = await record(erasure, project.id, 'ada', { browsers: 1 })
+  await writeFile(join(erasure.folder, `${ada.blobKeys[0]}-foreign`), 'x')
+  const { id } = await requestErasure(erasure, project.id, 'ada')
+  for (let attempt = 1; attempt <= 5; attempt++) {
+    expect(await runNextAttempt(erasure.options)).toBe('failed')
+    await clock.forward(240)
+  }
+  expect(await lastErrorOf(erasure, project.id, id)).toMatchObject({
+    step: 'verify',
+    errorCode: 'blobs_foreign_entry',
+  })
+  expect(await remains(erasure, project.id, ada)).toMatchObject({ persons: 1, blobs: 0, chunks: 0 })
+  await requestErasure(erasure, project.id, 'ada')
+  expect(await runNextAttempt(erasure.options)).toBe('completed')
+  expect(await remains(erasure, project.id, ada)).toEqual(nothing)
+  await clock.close()
+})
+
+test('an upload that came too late is removed and counted', async ({ erasure, project }) => {
   const ada = await record(erasure, project.id, 'ada', { browsers: 1, sessions: 1 })
-  const blob = join(erasure.folder, ada.blobKeys[0]!)
-  await writeFile(`${blob}-foreign`, 'x')
-  // In the place of a blob, too.
-  await writeFile(blob, 'of somebody else')
+  await erasure.blobs.put(lateKey(ada.blobKeys[0]!), randomBytes(10))
   const { id } = await requestErasure(erasure, project.id, 'ada')
   expect(await runNextAttempt(erasure.options)).toBe('completed')
   expect(await remains(erasure, project.id, ada)).toEqual(nothing)

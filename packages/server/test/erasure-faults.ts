@@ -87,7 +87,8 @@ export function overBlobs(blobs: Blobs, intercept: Intercept): Blobs {
     delete: (keys, signal) => intercept(() => blobs.delete(keys, signal), 'delete'),
     deletePrefix: (prefix, options) =>
       intercept(() => blobs.deletePrefix(prefix, options), 'deletePrefix'),
-    count: (prefix, signal) => intercept(() => blobs.count(prefix, signal), 'count'),
+    visit: (prefix, onKeys, signal) =>
+      intercept(() => blobs.visit(prefix, onKeys, signal), 'visit'),
     isEmpty: (prefix, signal) => intercept(() => blobs.isEmpty(prefix, signal), 'isEmpty'),
     list: (prefix) => blobs.list(prefix),
     check: () => blobs.check(),

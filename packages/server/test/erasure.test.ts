@@ -140,7 +140,7 @@ describe('with the recordings', () => {
     project,
   }) => {
     const ada = await record(erasure, project.id, 'ada', { browsers: 1, sessions: 1 })
-    const stray = `${sessionPrefix(project.id, ada.browserIds[0]!, ada.sessionIds[0]!)}stray`
+    const stray = `${sessionPrefix(project.id, ada.browserIds[0]!, ada.sessionIds[0]!)}t-0-${'a1'.repeat(12)}`
     await erasure.blobs.put(stray, new Uint8Array(3))
     await requestErasure(erasure, project.id, 'ada')
     expect(await runNextAttempt(erasure.options)).toBe('completed')

@@ -43,10 +43,11 @@ export interface Blobs {
    */
   isEmpty(prefix: string, signal?: AbortSignal): Promise<boolean>
   /**
-   * How many blobs are under the prefix. Throws `symbolic_link` and
-   * `foreign_entry` for what leads out of it, or is no blob's file or a folder of ours.
+   * Tells the keys of all blobs under the prefix once, some at a time, also of those that only older
+   * versions are left of. Throws `symbolic_link` and `foreign_entry` for what leads out of it, or is
+   * no blob's file or a folder of ours.
    */
-  count(prefix: string, signal?: AbortSignal): Promise<number>
+  visit(prefix: string, onKeys: OnKeys, signal?: AbortSignal): Promise<void>
   /** The keys under the prefix, read in pages, in no promised order. */
   list(prefix: string): AsyncIterable<string>
   /**
@@ -57,6 +58,9 @@ export interface Blobs {
   /** Ends idle connections. */
   close(): void
 }
+
+/** The next part comes when this has ended. */
+export type OnKeys = (keys: string[]) => Promise<void>
 
 export interface DeletePrefixOptions {
   /** Called after each part with what went so far. A call says that the work moves on. */
@@ -129,6 +133,10 @@ export const browserPrefix = (projectId: number, browserId: string) =>
 
 export const sessionPrefix = (projectId: number, browserId: string, sessionId: string) =>
   `${browserPrefix(projectId, browserId)}${sessionId}/`
+
+/** Whether an upload would have named a blob of this place so: all of ours end in a random number. */
+export const isBlobKey = (key: string): boolean =>
+  /^blobs\/\d+\/[\w-]+\/[\w-]+\/[\w.-]*-\d+-[0-9a-f]{24}$/.test(key)
 
 /** How many segments lie between this prefix and the names of its blobs; undefined where any may. */
 export const blobLevels = ([top, ...others]: readonly string[]): number | undefined =>

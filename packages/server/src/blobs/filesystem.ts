@@ -11,13 +11,14 @@ import {
   blobLevels,
   type DeletePrefixOptions,
   keySegments,
+  type OnKeys,
   prefixSegments,
   type Removed,
 } from './blobs.ts'
 import { makeDirectories, syncDirectory, unlessMissing, writeDurably } from './durable.ts'
 import { probe } from './probe.ts'
 import { sharing } from './sharing.ts'
-import { countTree, partsOf, removeTree } from './tree-removal.ts'
+import { filesUnder, partsOf, removeTree } from './tree-removal.ts'
 
 const unlinksAtOnce = 8
 const passesMaximum = 10
@@ -36,7 +37,7 @@ export async function openFolder(folder: string): Promise<Blobs> {
     get: async (key, signal) => get(root, keySegments(key), signal),
     delete: async (keys, signal) => deleteKeys(root, keys.map(keySegments), signal),
     deletePrefix: async (prefix, options) => deletePrefix(root, prefixSegments(prefix, 2), options),
-    count: async (prefix) => count(root, prefixSegments(prefix)),
+    visit: async (prefix, onKeys) => visit(root, prefixSegments(prefix), onKeys),
     isEmpty: async (prefix, signal) => isEmpty(root, prefixSegments(prefix), signal),
     list: (prefix) => list(root, prefix),
     close() {},
@@ -168,10 +169,13 @@ function deletePrefix(
   })
 }
 
-function count(root: string, segments: string[]): Promise<number> {
+function visit(root: string, segments: string[], onKeys: OnKeys): Promise<void> {
   return faults('failed', async () => {
     const place = await nearestPlace(root, segments)
-    return place === join(root, ...segments) ? countTree(place, blobLevels(segments)) : 0
+    if (place !== join(root, ...segments)) return
+    for await (const paths of filesUnder(place, blobLevels(segments))) {
+      await onKeys(paths.map((path) => [...segments, path].join('/')))
+    }
   })
 }
 

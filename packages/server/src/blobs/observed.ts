@@ -16,7 +16,7 @@ export function observed(blobs: Blobs, onFault: (code: string) => void): Blobs {
     get: (key, signal) => blobs.get(key, signal).catch(note),
     delete: (keys, signal) => blobs.delete(keys, signal).catch(note),
     deletePrefix: (prefix, options) => blobs.deletePrefix(prefix, options).catch(note),
-    count: (prefix, signal) => blobs.count(prefix, signal).catch(note),
+    visit: (prefix, onKeys, signal) => blobs.visit(prefix, onKeys, signal).catch(note),
     isEmpty: (prefix, signal) => blobs.isEmpty(prefix, signal).catch(note),
     async *list(prefix) {
       try {

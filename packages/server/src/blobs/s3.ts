@@ -1,10 +1,17 @@
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { inLanes } from '../lanes.ts'
-import { BlobFault, type Blobs, type BlobsRemark, keySegments, prefixSegments } from './blobs.ts'
+import {
+  BlobFault,
+  type Blobs,
+  type BlobsRemark,
+  keySegments,
+  type OnKeys,
+  prefixSegments,
+} from './blobs.ts'
 import { probe } from './probe.ts'
 import { type Bucket, type BucketOptions, connectBucket, request } from './s3-bucket.ts'
 import { isNotOffered } from './s3-faults.ts'
-import { type Listing, objectPages, uploadPages, versionPages } from './s3-listing.ts'
+import { type Listing, objectPages, type Stored, uploadPages, versionPages } from './s3-listing.ts'
 import { assertUnversioned, removeAll, requestsAtOnce } from './s3-removal.ts'
 
 /**
@@ -34,8 +41,8 @@ export async function openBucket(options: BucketOptions): Promise<Blobs> {
       })
     },
     deletePrefix: async (prefix, given) => removeAll(bucket, { prefix: under(prefix, 2) }, given),
-    count: async (prefix, signal) =>
-      count({ bucket, prefix: under(prefix), ...(signal && { signal }) }),
+    visit: async (prefix, onKeys, signal) =>
+      visit({ bucket, prefix: under(prefix), ...(signal && { signal }) }, onKeys),
     isEmpty: async (prefix, signal) =>
       isEmpty({ bucket, prefix: under(prefix), pageMaximum: 1, ...(signal && { signal }) }),
     list: (prefix) => list(bucket, prefix, under),
@@ -85,24 +92,30 @@ async function isEmpty(listing: Listing): Promise<boolean> {
 }
 
 /** A blob under a delete marker is there as much as any other: its versions are still stored. */
-async function count(listing: Listing): Promise<number> {
-  let shown = 0
-  for await (const page of objectPages(listing)) shown += page.length
-  let stored = 0
+async function visit(listing: Listing, onKeys: OnKeys): Promise<void> {
+  const { base } = listing.bucket
   let last: string | undefined
-  try {
-    for await (const page of versionPages(listing)) {
-      // The versions of a name come one after the other.
-      for (const { name, isMarker } of page) {
-        if (isMarker || name === last) continue
-        stored += 1
-        last = name
-      }
+  const tell = async (page: Stored[]) => {
+    const names: string[] = []
+    // The versions of a name come one after the other.
+    for (const { name, isMarker } of page) {
+      if (isMarker || name === last) continue
+      names.push(name.slice(base.length))
+      last = name
     }
+    if (names.length > 0) await onKeys(names)
+  }
+  for await (const page of versionPagesIfOffered(listing)) await tell(page)
+  // A server without versions may list none.
+  if (last === undefined) for await (const page of objectPages(listing)) await tell(page)
+}
+
+async function* versionPagesIfOffered(listing: Listing): AsyncGenerator<Stored[]> {
+  try {
+    yield* versionPages(listing)
   } catch (error) {
     if (!isNotOffered(error)) throw error
   }
-  return Math.max(shown, stored)
 }
 
 async function showsNothing(pages: AsyncGenerator<unknown[], boolean>): Promise<boolean> {

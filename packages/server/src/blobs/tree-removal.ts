@@ -39,22 +39,26 @@ export async function removeTree(
   return removeFolder(folder)
 }
 
-/** How many blobs are under a folder. Throws for what is strange there, as `removeTree` does. */
-export async function countTree(folder: string, levels: number | undefined): Promise<number> {
-  let files = 0
+/**
+ * The blobs under a folder, some at a time, by their paths from there. Throws for what is strange
+ * there, as `removeTree` does.
+ */
+export async function* filesUnder(
+  folder: string,
+  levels: number | undefined,
+): AsyncGenerator<string[]> {
   const device = await deviceOf(folder)
   for await (const part of partsOf(folder)) {
-    for (const entry of part) {
-      if (isBlobFile(entry, levels)) {
-        if (!entry.name.startsWith('.')) files += 1
-        continue
-      }
+    const files = part.filter((entry) => isBlobFile(entry, levels) && !entry.name.startsWith('.'))
+    if (files.length > 0) yield files.map(({ name }) => name)
+    for (const entry of part.filter((one) => !isBlobFile(one, levels))) {
       const fault = await faultOf(folder, entry, { device, levels })
       if (fault) throw fault
-      files += await countTree(join(folder, entry.name), below(levels))
+      for await (const paths of filesUnder(join(folder, entry.name), below(levels))) {
+        yield paths.map((path) => `${entry.name}/${path}`)
+      }
     }
   }
-  return files
 }
 
 const below = (levels: number | undefined) => (levels === undefined ? undefined : levels - 1)

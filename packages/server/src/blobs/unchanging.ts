@@ -14,11 +14,6 @@ export function unchanging(blobs: Blobs): Blobs {
     for (const key of written.keys()) if (key.startsWith(prefix)) yield key
     for await (const key of blobs.list(prefix)) if (!written.has(key) && !isGone(key)) yield key
   }
-  const countFrom = async (prefix: string) => {
-    let count = 0
-    for await (const _ of list(prefix)) count++
-    return count
-  }
   return {
     open: async () => {},
     async put(key, bytes) {
@@ -38,13 +33,15 @@ export function unchanging(blobs: Blobs): Blobs {
       }
     },
     async deletePrefix(prefix) {
-      const removed = { blobs: await countFrom(prefix), bytes: 0 }
+      const removed = { blobs: (await Array.fromAsync(list(prefix))).length, bytes: 0 }
       for (const key of written.keys()) if (key.startsWith(prefix)) written.delete(key)
       prefixes.add(prefix)
       return removed
     },
-    isEmpty: async (prefix) => (await countFrom(prefix)) === 0,
-    count: (prefix) => countFrom(prefix),
+    isEmpty: async (prefix) => (await list(prefix).next()).done === true,
+    async visit(prefix, onKeys) {
+      for await (const key of list(prefix)) await onKeys([key])
+    },
     list,
     check: () => blobs.check(),
     close: () => blobs.close(),

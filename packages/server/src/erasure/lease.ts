@@ -195,7 +195,8 @@ function guardBlobs(blobs: Blobs, { signal, check, moved }: Guard): Blobs {
     put: (key, bytes) => effect(() => blobs.put(key, bytes, signal)),
     get: (key) => effect(() => blobs.get(key, signal)),
     delete: (keys) => effect(() => blobs.delete(keys, signal)),
-    count: (prefix) => effect(() => blobs.count(prefix, signal)),
+    visit: (prefix, onKeys) =>
+      effect(() => blobs.visit(prefix, (keys) => effect(() => onKeys(keys)), signal)),
     isEmpty: (prefix) => effect(() => blobs.isEmpty(prefix, signal)),
     deletePrefix: (prefix, options) =>
       effect(() => {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isBlobKey } from '../blobs/blobs.ts'
 import { inLanes } from '../lanes.ts'
 import { deletePersons } from '../persons/store.ts'
 import type { Suppressions } from '../projects/suppressions.ts'
@@ -15,6 +16,7 @@ import {
   countStoredChunks,
   deleteBrowsers,
   deleteRowsOfBrowsers,
+  findBlobs,
   findRemovalBegun,
   killExpiredIntents,
   markCounted,
@@ -51,8 +53,8 @@ export interface Erasure extends Effects {
   backupRetentionDays: number
   /** Whether the ledger says that the recordings were erased once, with their blobs. */
   isErasedAgain: boolean
-  /** Whether blobs were not there before any was deleted. */
-  isMissingBlobs?: boolean
+  /** What was wrong with the blobs before any was deleted. */
+  blobsWere?: ErasureFault['code'] | undefined
   /** When this attempt looked for the recordings and found none. */
   verifiedAt: string | null
   /** The persons' browsers, once they were read and are no more than a part. */
@@ -62,7 +64,13 @@ export interface Erasure extends Effects {
 /** A step could not do what it is there for; the code is all that is ever recorded of it. */
 export class ErasureFault extends Error {
   override readonly name = 'ErasureFault'
-  readonly code: 'uploads_open' | 'keys_left' | 'blobs_left' | 'blobs_missing' | 'rows_left'
+  readonly code:
+    | 'uploads_open'
+    | 'keys_left'
+    | 'blobs_left'
+    | 'blobs_missing'
+    | 'blobs_foreign_entry'
+    | 'rows_left'
 
   constructor(code: ErasureFault['code']) {
     super(`The erasure cannot go on: ${code}.`)
@@ -180,7 +188,7 @@ async function deleteBlobs(erasure: Erasure): Promise<void> {
   const { lease, projectId } = erasure
   const jobOf = jobsByPerson(erasure)
   for await (const browsers of removedParts(erasure)) {
-    if (!erasure.isErasedAgain) await compareCounts(erasure, browsers)
+    if (!erasure.isErasedAgain) await compareBlobs(erasure, browsers)
     await inLanes(browsers, browsersAtOnce, ({ id, personId }) =>
       lease.deleteBlobs(jobOf(personId), blobPrefixOf(projectId, id)),
     )
@@ -189,26 +197,40 @@ async function deleteBlobs(erasure: Erasure): Promise<void> {
 
 /**
  * Every chunk has to have its blob, until blobs are deleted: where some are not there, somebody has
- * taken them elsewhere. Attempts fail, so that they can be put back; the last one deletes what there
- * is, and fails when that is done.
+ * taken them elsewhere. What no upload of ours has named is somebody's too. Attempts fail, so that it
+ * can be looked into; the last one deletes what there is, and fails when that is done.
  */
-async function compareCounts(erasure: Erasure, browsers: OwnedBrowser[]): Promise<void> {
-  const { db, blobs, jobs, projectId } = erasure
+async function compareBlobs(erasure: Erasure, browsers: OwnedBrowser[]): Promise<void> {
+  const { db, jobs, projectId } = erasure
   const known = await countStoredChunks(db.sql, projectId, idsOf(browsers))
   if (known.size === 0) return
-  let isMissing = false
+  let code: ErasureFault['code'] | undefined
   await inLanes([...known], browsersAtOnce, async ([id, chunks]) => {
-    if ((await blobs.count(blobPrefixOf(projectId, id))) >= chunks) return
+    const found = await visitBlobs(erasure, id)
+    if (found.isForeign) code ??= 'blobs_foreign_entry'
+    if (found.chunks >= chunks) return
     // The retention may have closed a session in between.
     const now = (await countStoredChunks(db.sql, projectId, [id])).get(id) ?? 0
-    isMissing ||= (await blobs.count(blobPrefixOf(projectId, id))) < now
+    if ((await visitBlobs(erasure, id)).chunks < now) code = 'blobs_missing'
   })
-  if (isMissing && jobs[0].attempt < attemptsMaximum) throw new ErasureFault('blobs_missing')
-  erasure.isMissingBlobs ||= isMissing
+  if (code && jobs[0].attempt < attemptsMaximum) throw new ErasureFault(code)
+  erasure.blobsWere ??= code
   await db.begin(async (tx) => {
     await fence(tx, jobs)
     await markCounted(tx, projectId, [...known.keys()])
   })
+}
+
+/** Looks each blob up, some at a time: nothing of a list whose length strangers decide is kept. */
+async function visitBlobs({ db, blobs, projectId }: Erasure, browserId: string) {
+  const found = { chunks: 0, isForeign: false }
+  await blobs.visit(blobPrefixOf(projectId, browserId), async (keys) => {
+    const part = await findBlobs(db.sql, projectId, browserId, keys)
+    found.chunks += part.chunks
+    // An upload that came too late is nobody's either.
+    found.isForeign ||= !part.unknown.every(isBlobKey)
+  })
+  return found
 }
 
 async function deleteRows(erasure: Erasure): Promise<void> {
@@ -246,7 +268,7 @@ async function verify(erasure: Erasure): Promise<void> {
       if (!(await blobs.isEmpty(blobPrefixOf(projectId, id)))) throw new ErasureFault('blobs_left')
     })
   }
-  if (erasure.isMissingBlobs) throw new ErasureFault('blobs_missing')
+  if (erasure.blobsWere) throw new ErasureFault(erasure.blobsWere)
   if (isAny) erasure.verifiedAt = await readClock(db.sql)
 }
 

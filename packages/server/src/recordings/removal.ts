@@ -76,6 +76,31 @@ export async function countStoredChunks(
   return new Map(rows.map(({ browserId, chunks }) => [browserId, chunks]))
 }
 
+export interface FoundBlobs {
+  /** Of chunks that `countStoredChunks` counts. */
+  chunks: number
+  /** The keys that no chunk has, in any state. */
+  unknown: string[]
+}
+
+/** What the keys of some blobs of a browser say to the database. */
+export async function findBlobs(
+  sql: Sql,
+  projectId: number,
+  browserId: string,
+  keys: readonly string[],
+): Promise<FoundBlobs> {
+  const [found] = await sql<FoundBlobs>`
+    select
+      count(*) filter (where c.state = 'stored' and s.id is not null)::integer as chunks,
+      coalesce(array_agg(key) filter (where c.blob_key is null), '{}') as unknown
+    from unnest(${keys}::text[]) as key
+    left join chunks c on c.project_id = ${projectId} and c.blob_key = key
+    left join sessions s on s.project_id = ${projectId} and s.id = c.session_id
+      and s.browser_id = ${browserId} and not s.closed`
+  return found as FoundBlobs
+}
+
 /** From the commit on blobs of these browsers may be missing. */
 export async function markCounted(
   tx: Sql,
@@ -115,22 +140,30 @@ export function browsersOf(
 }
 
 /**
- * Ends the intents of these persons' browsers whose time is over: what is dead is never confirmed,
- * also if a clock jumps back. Returns how many.
+ * Ends some of the intents of these persons' browsers whose time is over: what is dead is never
+ * confirmed, also if a clock jumps back. Returns how many.
  */
 export async function killExpiredIntents(
   sql: Sql,
   projectId: number,
   personIds: readonly string[],
+  limit: number = chunkRowsAPart,
 ): Promise<number> {
   const killed = await sql`
     update chunks c set state = 'dead' -- fault: drain-ends-intents
-    from sessions s
-    join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
-    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
-      and c.intent_until <= app_now() -- fault: drain-expired
-      and s.project_id = c.project_id and s.id = c.session_id
-      and l.person_id = any(${personIds}::bigint[])
+    from (
+      select c.session_id, c.tab, c.number
+      from chunks c
+      join sessions s on s.project_id = c.project_id and s.id = c.session_id
+      join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
+      where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
+        and c.intent_until <= app_now() -- fault: drain-expired
+        and l.person_id = any(${personIds}::bigint[])
+      limit ${limit}
+    ) part
+    where c.project_id = ${projectId} and c.session_id = part.session_id
+      and c.tab = part.tab and c.number = part.number
+      and c.state = 'intent' and c.state <> 'stored'
     returning c.number`
   return killed.length
 }
@@ -145,14 +178,25 @@ export async function killIntentsBefore(
   personId: string,
   instant: string,
 ): Promise<void> {
-  await sql`
-    update chunks c set state = 'dead'
-    from sessions s
-    join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
-    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
-      and c.intent_until <= ${instant}::timestamptz + interval '60 seconds'
-      and s.project_id = c.project_id and s.id = c.session_id
-      and l.person_id = ${personId}`
+  for (let isDone = false; !isDone; ) {
+    const killed = await sql`
+      update chunks c set state = 'dead'
+      from (
+        select c.session_id, c.tab, c.number
+        from chunks c
+        join sessions s on s.project_id = c.project_id and s.id = c.session_id
+        join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
+        where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
+          and c.intent_until <= ${instant}::timestamptz + interval '60 seconds'
+          and l.person_id = ${personId}
+        limit ${chunkRowsAPart}
+      ) part
+      where c.project_id = ${projectId} and c.session_id = part.session_id
+        and c.tab = part.tab and c.number = part.number
+        and c.state = 'intent' and c.state <> 'stored'
+      returning c.number`
+    isDone = killed.length < chunkRowsAPart
+  }
 }
 
 /** How many uploads of these persons' browsers may still be confirmed. */

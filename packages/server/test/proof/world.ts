@@ -333,7 +333,7 @@ function productBlobs(world: World, folder: Blobs): Blobs {
     get: (key, signal) => target().get(key, signal),
     delete: (keys, signal) => target().delete(keys, signal),
     deletePrefix: (prefix, options) => target().deletePrefix(prefix, options),
-    count: (prefix, signal) => target().count(prefix, signal),
+    visit: (prefix, onKeys, signal) => target().visit(prefix, onKeys, signal),
     isEmpty: (prefix, signal) => target().isEmpty(prefix, signal),
     list: (prefix) => target().list(prefix),
     check: () => target().check(),
