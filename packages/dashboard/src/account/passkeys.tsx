@@ -39,7 +39,7 @@ export function Passkeys() {
           {data.passkeys.map((passkey) => (
             <li key={passkey.id} className="flex items-center gap-3 px-4 py-2.5">
               <span className="min-w-0 flex-1">
-                <span className="block truncate font-medium">{passkey.name}</span>
+                <span className="block font-medium wrap-anywhere">{passkey.name}</span>
                 <span className="text-sm text-muted">
                   {passkey.lastUsedAt ? (
                     <>

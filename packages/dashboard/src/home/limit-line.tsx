@@ -27,10 +27,12 @@ export function LimitLine() {
 
 function Line({ what, advice }: { what: string; advice: string }) {
   return (
-    <div className="mb-4 flex flex-wrap items-center gap-x-3 gap-y-1 rounded-lg bg-warn-soft px-3.5 py-2.5 text-warn">
-      <Icon name="warning" />
-      <span className="font-medium tabular">{what}</span>
-      <span>{advice}</span>
+    <div className="mb-4 flex gap-3 rounded-lg bg-warn-soft px-3.5 py-2.5 text-warn">
+      <Icon name="warning" className="mt-1" />
+      <p className="flex min-w-0 flex-wrap gap-x-3 gap-y-1">
+        <span className="font-medium tabular">{what}</span>
+        <span className="min-w-0 wrap-anywhere">{advice}</span>
+      </p>
     </div>
   )
 }

@@ -62,7 +62,7 @@ function AcceptedProofs({ project }: { project: DashboardProject }) {
   const mayWrite = useMay('projects.write')
   const saving = useAction(updateProject, () => say('Settings saved'))
   return (
-    <div className="grid gap-2 border-t border-line px-4 py-4">
+    <div className="grid gap-2 border-t border-line px-4 py-4 *:max-w-xl">
       <SelectField
         label="Accepted proofs"
         hint="A plain hash never expires. EdDSA tokens are checked with a public key, so a leak on this side identifies nobody."
