@@ -18,6 +18,8 @@ export const DashboardProject = Type.Object({
   name: Type.String(),
   createdAt: Instant,
   retentionDays: Type.Integer(),
+  /** Days after their last recording that people go whom only identify() has created; 0: they stay. */
+  identifiedDays: Type.Integer(),
   masking: Masking,
   sampleRate: Type.Number(),
   /** Whether images and fonts become part of recordings where a page asks for it. */
@@ -87,6 +89,7 @@ export const updateProject = {
     body: Exactly({
       name: Type.Optional(ProjectName),
       retentionDays: Type.Optional(Type.Integer({ minimum: 1, maximum: 3650 })),
+      identifiedDays: Type.Optional(Type.Integer({ minimum: 0, maximum: 3650 })),
       masking: Type.Optional(Masking),
       sampleRate: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
       recordsAssets: Type.Optional(Type.Boolean()),

@@ -23,6 +23,7 @@ export const byProject = [
   'deletion_jobs',
   'persons',
   'person_search',
+  'identified_persons',
   'browsers',
   'person_browsers',
   'browser_keys',

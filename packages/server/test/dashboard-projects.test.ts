@@ -28,6 +28,7 @@ describe('projects', () => {
     expect(made.project).toMatchObject({
       name: 'Shop',
       retentionDays: 30,
+      identifiedDays: 0,
       masking: 'balanced',
       sampleRate: 1,
       suppressesErased: false,
@@ -50,13 +51,17 @@ describe('projects', () => {
     const owner = await dashboard.member('owner')
     const params = { projectId: dashboard.projectId }
     const set = async (body: object) => (await owner.call(updateProject, { params, body })).body
-    await set({ masking: 'strict', retentionDays: 7 })
+    await set({ masking: 'strict', retentionDays: 7, identifiedDays: 90 })
     const { project } = await set({ sampleRate: 0.25, recordsAssets: false })
-    expect(project).toMatchObject({ masking: 'strict', retentionDays: 7, sampleRate: 0.25 })
+    expect(project).toMatchObject({
+      ...{ masking: 'strict', retentionDays: 7, identifiedDays: 90 },
+      sampleRate: 0.25,
+    })
     const wrong = { status: 400, code: 'invalid_request' }
     for (const body of [
       { retentionDays: 0 },
       { retentionDays: 3651 },
+      { identifiedDays: -1 },
       { sampleRate: 1.5 },
       { masking: 'none' },
       { name: '' },

@@ -3,18 +3,21 @@ import { readdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { BlobFault, browserPrefix, sessionPrefix } from '../src/blobs/blobs.ts'
+import { updateProjectSettings } from '../src/projects/settings-store.ts'
 import { countBrowserKeys } from '../src/recordings/browser-keys.ts'
 import { intendChunk } from '../src/recordings/ingest-store.ts'
 import {
   browsersOf,
   countRemains,
   deleteRowsOfBrowsers,
+  killExpiredIntents,
   type OwnedBrowser,
   retireBrowsers,
   unlinkBrowsers,
 } from '../src/recordings/removal.ts'
-import { expireRecordings } from '../src/retention/retention.ts'
-import { connectOne, type Db } from '../src/sql.ts'
+import { expireIdentified } from '../src/retention/identified.ts'
+import { endIntents, expireRecordings } from '../src/retention/retention.ts'
+import { connectOne, type Db, type Sql } from '../src/sql.ts'
 import { newProject } from './fixtures.ts'
 import {
   blobKeys,
@@ -34,6 +37,13 @@ async function age(db: Db, projectId: number, { sessionId, browserId }: Started,
   await db.sql`
     update browsers set created_at = later(created_at, ${-days} * 86400000.0)
     where project_id = ${projectId} and id = ${browserId}`
+}
+
+/** As if a member had watched this person's recordings. */
+async function recordAudit(sql: Sql, projectId: number, personId: string): Promise<void> {
+  await sql`
+    insert into audit_log (action, project_id, person_id, subject_kind, subject_id)
+    values ('person.read', ${projectId}, ${personId}, 'person', ${personId})`
 }
 
 async function rowsOf(db: Db, projectId: number, { sessionId, browserId }: Started) {
@@ -64,7 +74,12 @@ describe('a session', () => {
     await age(db, project.id, old, 30.01)
     await age(db, project.id, young, 29.99)
 
-    expect(await expireRecordings(recordings)).toEqual({ sessions: 1, chunks: 2, browsers: 1 })
+    expect(await expireRecordings(recordings)).toEqual({
+      sessions: 1,
+      chunks: 2,
+      browsers: 1,
+      persons: 0,
+    })
 
     expect(await rowsOf(db, project.id, old)).toEqual({ sessions: 0, chunks: 0, browsers: 0 })
     expect(await rowsOf(db, project.id, young)).toEqual({ sessions: 1, chunks: 1, browsers: 1 })
@@ -173,7 +188,7 @@ describe('a session', () => {
         values (${project.id}, ${randomUUID()}, ${started.browserId}, app_now() - interval '40 days')`
     }
     await age(db, project.id, started, 31)
-    expect(await expireRecordings(recordings)).toEqual({
+    expect(await expireRecordings(recordings)).toMatchObject({
       sessions: 121,
       chunks: 12_000,
       browsers: 1,
@@ -265,6 +280,85 @@ describe('a browser', () => {
   })
 })
 
+test('a project may delete people whom only identify() has created, days after their last recording went, and nobody else', async ({
+  ingesting,
+  recordings,
+  db,
+  address,
+  project,
+}) => {
+  const expire = async (days: number) => {
+    await shiftClock(address, days * 86_400)
+    return (await expireRecordings(recordings)).persons
+  }
+  const others = ['posted', 'known', 'failed', 'deleting', 'seen']
+  const names = ['ada', 'eve', ...others]
+  await ingesting.send('/v1/persons', { method: 'POST', body: { externalId: 'posted' } })
+  for (const name of names) await ingesting.identify((await ingesting.start()).browserId, name)
+  const person = async (name: string) => {
+    const [row] = await db.sql<{ id: string }>`
+      select id from persons where project_id = ${project.id} and external_id = ${name}`
+    return row?.id
+  }
+  const known = { externalId: 'known', properties: { plan: 'pro' } }
+  await ingesting.send('/v1/persons', { method: 'POST', body: known })
+  await db.sql`
+    update persons set failed_job_id = gen_random_uuid()
+    where project_id = ${project.id} and external_id = 'failed'`
+  await recordAudit(db.sql, project.id, (await person('ada')) as string)
+
+  expect(await expire(31)).toBe(0)
+  expect(await expire(40)).toBe(0)
+  await updateProjectSettings(db.sql, project.id, { identifiedDays: 10 })
+  // Whoever has a browser again stays until its recordings went, and so many days.
+  await ingesting.identify((await ingesting.start()).browserId, 'seen')
+  await ingesting.send('/v1/persons/deleting?keepRecordings=true', { method: 'DELETE' })
+  expect(await expire(41)).toBe(0)
+  expect(await expire(42)).toBe(2)
+  expect(await Promise.all(names.map(person))).toEqual([
+    undefined,
+    undefined,
+    ...others.map(() => expect.any(String)),
+  ])
+  const [named] = await db.sql<{ count: number }>`
+    select count(*)::integer as count from audit_log
+    where project_id = ${project.id} and action = 'person.read'
+      and (person_id is not null or subject_id is not null)`
+  expect(named).toEqual({ count: 0 })
+  expect(await expire(75)).toBe(0)
+  expect(await expire(86)).toBe(1)
+  expect(await person('seen')).toBeUndefined()
+  // Made again, they are new.
+  expect((await ingesting.identify((await ingesting.start()).browserId, 'ada')).status).toBe(200)
+  expect(await expire(87)).toBe(0)
+  await shiftClock(address, 0)
+})
+
+test('people whom only identify() has created go some at a time, however many strangers made', async ({
+  recordings,
+  db,
+  project,
+}) => {
+  await db.sql`
+    with made as (
+      insert into persons (project_id, id, external_id, properties, created_at, updated_at)
+      select ${project.id}, (extract(epoch from t) * 1000)::bigint << 20 | n, 'p' || n, '{}', t, t
+      from app_now() t, generate_series(1, 300) n
+      returning project_id, id
+    )
+    insert into identified_persons (project_id, person_id, idle_since)
+    select project_id, id, app_now()::date - 9 from made`
+  // Somebody is at one of them, which has its turn later.
+  const removed = await recordings.db.begin(async (tx) => {
+    await tx`select from persons
+      where project_id = ${project.id} and external_id = 'p7'
+      for update`
+    return expireIdentified(db, project.id, 8, 100)
+  })
+  expect(removed).toBe(299)
+  expect(await expireIdentified(db, project.id, 8, 100)).toBe(1)
+})
+
 test('a symbolic link among the blobs of a session keeps that one, and no other', async ({
   ingesting,
   recordings,
@@ -318,6 +412,36 @@ describe('what an erasure takes away of recordings', () => {
       sessions: 1,
       chunks: 1,
     })
+  })
+
+  test('and its uploads that were never confirmed end some at a time, however many there are', async ({
+    ingesting,
+    db,
+    address,
+    project,
+  }) => {
+    const { browserId, sessionId } = await ingesting.start()
+    await ingesting.identify(browserId, 'ada')
+    const [{ id: personId }] = (await db.sql`
+      select id from persons where project_id = ${project.id}`) as [{ id: string }]
+    const intend = () => db.sql`
+      insert into chunks (project_id, session_id, tab, number, blob_key, state, intent_until)
+      select ${project.id}, ${sessionId}, gen_random_uuid(), n, gen_random_uuid(), 'intent',
+        app_now() + interval '1 minute'
+      from generate_series(1, 250) n`
+    const ended = async (end: () => Promise<number>) => [await end(), await end(), await end()]
+    await intend()
+    const ofPerson = () => killExpiredIntents(db.sql, project.id, [personId], 100)
+    const ofClosed = () => endIntents(db.sql, project.id, 100)
+    expect(await ofPerson()).toBe(0)
+    await shiftClock(address, 61)
+    expect(await ended(ofPerson)).toEqual([100, 100, 50])
+    await intend()
+    await shiftClock(address, 122)
+    expect(await ofClosed()).toBe(0)
+    await db.sql`update sessions set closed = true where project_id = ${project.id}`
+    expect(await ended(ofClosed)).toEqual([100, 100, 50])
+    await shiftClock(address, 0)
   })
 
   test('is found browser by browser, however many there are', async ({ db, project }) => {

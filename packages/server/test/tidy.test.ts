@@ -217,7 +217,7 @@ const acrossProjects: Record<string, string> = {
 
 test('every statement of the server names the project, or has its reason not to', () => {
   const tables =
-    /\b(?:persons|person_search|search_segments|person_browsers|browsers|sessions|chunks|deletion_jobs|deletion_attempts|keys|browser_keys|receipts|erased_persons|webhooks|webhook_deliveries|ingest_usage|session_notes|session_links)\b/
+    /\b(?:persons|person_search|search_segments|person_browsers|browsers|sessions|chunks|deletion_jobs|deletion_attempts|keys|browser_keys|receipts|erased_persons|webhooks|webhook_deliveries|ingest_usage|session_notes|session_links|identified_persons)\b/
   const template =
     /\b(?:sql|tx|short|keySql|fragment)(?:<[^`]*?>)?`((?:[^`\\$]|\$(?!\{)|\\.|\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\})*)`/g
   const without = new Set<string>()

@@ -65,6 +65,7 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
   const [recordsAssets, setRecordsAssets] = useState(project.recordsAssets)
   const [percent, setPercent] = useState(String(Number((project.sampleRate * 100).toFixed(2))))
   const [days, setDays] = useState(String(project.retentionDays))
+  const [identifiedDays, setIdentifiedDays] = useState(String(project.identifiedDays))
   const [isAsking, setIsAsking] = useState(false)
   const saving = useAction(updateProject, () => {
     setIsAsking(false)
@@ -75,6 +76,7 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
       params: { projectId: project.id },
       body: {
         ...{ name, masking, recordsAssets, retentionDays: Number(days) },
+        identifiedDays: Number(identifiedDays),
         sampleRate: Number(percent) / 100,
       },
     })
@@ -118,6 +120,12 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
           label="Retention (days)"
           hint="Older recordings are deleted automatically. People and their properties are kept."
           {...{ min: 1, max: 3650, step: 1, value: days, setValue: setDays, mayWrite }}
+        />
+        <NumberField
+          label="Retention of people created by identify() (days)"
+          hint="Those without properties are deleted this many days after their last recording was. 0 keeps them."
+          {...{ min: 0, max: 3650, step: 1, mayWrite }}
+          {...{ value: identifiedDays, setValue: setIdentifiedDays }}
         />
         <ErrorLine error={saving.error} />
         <Button
@@ -272,7 +280,7 @@ function HeldBack() {
     <p className="text-sm text-muted">
       {number < heldBackMaximum ? people : `At least ${people}`} held back. To let someone return,
       create them with <code>POST /v1/persons</code>, or call{' '}
-      <code className="break-all">DELETE /v1/suppressions?externalId=…</code>.
+      <code className="break-all">DELETE /v1/suppressions?externalId=user-1</code>.
     </p>
   )
 }

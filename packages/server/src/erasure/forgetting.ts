@@ -1,3 +1,4 @@
+import { forgetInAudit } from '../persons/store.ts'
 import type { Sql } from '../sql.ts'
 import type { ClaimedJobs } from './job-leases.ts'
 
@@ -14,15 +15,5 @@ export async function forgetElsewhere(tx: Sql, jobs: ClaimedJobs): Promise<void>
     from unnest(${personIds}::bigint[], ${jobs.map(({ id }) => id)}::uuid[]) as one (person_id, job_id)
     -- Who was brought back by a restored backup is erased a second time.
     on conflict (project_id, person_hash) do update set job_id = excluded.job_id`
-  await tx`
-    update audit_log
-    set person_id = null,
-      subject_id = case
-        when subject_kind = 'person' then null
-        when subject_kind = 'session' and not ${keepRecordings}::boolean then null
-        else subject_id
-      end
-    where project_id = ${projectId}
-      and (person_id = any(${personIds}::bigint[])
-        or subject_kind = 'person' and subject_id = any(${personIds}::text[]))`
+  await forgetInAudit(tx, projectId, personIds, keepRecordings)
 }

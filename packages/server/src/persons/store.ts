@@ -194,6 +194,26 @@ export async function createAndLockPerson(
   throw new Error('A person was gone each time it was to be locked.')
 }
 
+/** What members did to these persons stays in the audit log, without whom it was about. */
+export async function forgetInAudit(
+  tx: Sql,
+  projectId: number,
+  personIds: readonly string[],
+  keepRecordings = false,
+): Promise<void> {
+  await tx`
+    update audit_log
+    set person_id = null,
+      subject_id = case
+        when subject_kind = 'person' then null
+        when subject_kind = 'session' and not ${keepRecordings}::boolean then null
+        else subject_id
+      end
+    where project_id = ${projectId}
+      and (person_id = any(${personIds}::bigint[])
+        or subject_kind = 'person' and subject_id = any(${personIds}::text[]))`
+}
+
 /** The last trace of persons; their links are cut by then. */
 export async function deletePersons(
   tx: Sql,

@@ -11,7 +11,8 @@ const hasSecret = fragment`(identify_secret is not null or exists (
     select from project_secrets s where s.project_id = projects.id and s.purpose = 'identity'))`
 
 const projectColumns = fragment`
-  id::text as id, name, created_at as "createdAt", retention_days as "retentionDays", masking,
+  id::text as id, name, created_at as "createdAt", retention_days as "retentionDays",
+  identified_days as "identifiedDays", masking,
   sample_rate::float8 as "sampleRate", suppresses_erased as "suppressesErased",
   allows_withdrawal as "allowsWithdrawal", records_assets as "recordsAssets",
   ${hasSecret} as "hasIdentifySecret", identity_proofs as "identityProofs",
@@ -31,6 +32,7 @@ export async function readProjectSettings(sql: Sql, id: number): Promise<Dashboa
 export interface ProjectChanges {
   name?: string
   retentionDays?: number
+  identifiedDays?: number
   masking?: string
   sampleRate?: number
   recordsAssets?: boolean
@@ -45,7 +47,7 @@ export async function updateProjectSettings(
   id: number,
   changes: ProjectChanges,
 ): Promise<DashboardProject> {
-  const { name, retentionDays, masking, sampleRate } = changes
+  const { name, retentionDays, identifiedDays, masking, sampleRate } = changes
   const { suppressesErased, identityProofs, allowsWithdrawal, recordsAssets } = changes
   if (identityProofs === 'eddsa') {
     await lockProject(sql, id)
@@ -56,6 +58,7 @@ export async function updateProjectSettings(
     update projects
     set name = coalesce(${name ?? null}, name),
         retention_days = coalesce(${retentionDays ?? null}, retention_days),
+        identified_days = coalesce(${identifiedDays ?? null}, identified_days),
         masking = coalesce(${masking ?? null}, masking),
         records_assets = coalesce(${recordsAssets ?? null}, records_assets),
         allows_withdrawal = coalesce(${allowsWithdrawal ?? null}, allows_withdrawal),

@@ -70,6 +70,7 @@ async function link(
       if (person.isNew && (await suppressions?.has(tx, projectId, externalId))) {
         throw new LinkRefused('ignored')
       }
+      if (person.isNew) await noteIdentified(tx, projectId, personId)
       const [browser] = await tx<{ retired: boolean }>`
         select retired -- fault: link-not-retired
         from browsers
@@ -96,6 +97,12 @@ async function link(
     if (error instanceof LinkRefused) return error.outcome
     throw error
   }
+}
+
+/** Notes that identify has created this person, of whom nothing else is known. */
+async function noteIdentified(tx: Sql, projectId: number, personId: string): Promise<void> {
+  await tx`
+    insert into identified_persons (project_id, person_id) values (${projectId}, ${personId})`
 }
 
 /** Of a browser that the caller has locked: nobody links it meanwhile. */

@@ -1,9 +1,15 @@
 import { BlobFault, type Blobs, browserPrefix, sessionPrefix } from '../blobs/blobs.ts'
 import { inLanes } from '../lanes.ts'
 import { destroyBrowserKeys } from '../recordings/browser-keys.ts'
-import { deleteBrowsers, deleteRowsOfSessions, type OwnedSession } from '../recordings/removal.ts'
+import {
+  chunkRowsAPart,
+  deleteBrowsers,
+  deleteRowsOfSessions,
+  type OwnedSession,
+} from '../recordings/removal.ts'
 import type { Recordings } from '../recordings/upload.ts'
 import type { Db, Sql } from '../sql.ts'
+import { expireIdentified, noteIdle } from './identified.ts'
 
 /** Sessions closed and deleted at one go. */
 const sessionsAPart = 100
@@ -17,24 +23,28 @@ export interface Expired {
   sessions: number
   chunks: number
   browsers: number
+  persons: number
 }
 
 /**
  * Deletes what a project keeps no longer: sessions whose last activity is older than its retention,
  * the way an erasure does it (blobs, then rows), and then the browsers whose last session that was,
- * with their link to a person. May be broken off at any point, and several processes may do it at
+ * with their link to a person, and where it says so the people whom only identify() has created. May be broken off at any point, and several processes may do it at
  * once. A fault of the blob store is thrown when all else was tried.
  */
 export async function expireRecordings(recordings: Recordings): Promise<Expired> {
   const { sql } = recordings.db
-  const expired = { sessions: 0, chunks: 0, browsers: 0 }
+  const expired = { sessions: 0, chunks: 0, browsers: 0, persons: 0 }
   const faults: BlobFault[] = []
-  const projects = await sql<{ id: number; retentionDays: number }>`
-    select id, retention_days as "retentionDays" from projects order by id`
-  for (const { id, retentionDays } of projects) {
+  const projects = await sql<{ id: number; retentionDays: number; identifiedDays: number }>`
+    select id, retention_days as "retentionDays", identified_days as "identifiedDays"
+    from projects
+    order by id`
+  for (const { id, retentionDays, identifiedDays } of projects) {
     while ((await closeOldSessions(sql, id, retentionDays)) === sessionsAPart);
     await deleteOwnedSessions(recordings, id, expired, faults)
     expired.browsers += await deleteUnusedBrowsers(recordings, id, faults)
+    expired.persons += await expireIdentified(recordings.db, id, identifiedDays)
   }
   if (faults[0]) throw faults[0]
   return expired
@@ -141,12 +151,7 @@ async function drainedSessions(
   projectId: number,
   afterId: string | null,
 ): Promise<OwnedSession[]> {
-  await sql`
-    update chunks c set state = 'dead'
-    from sessions s
-    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
-      and c.intent_until <= app_now()
-      and s.project_id = c.project_id and s.id = c.session_id and s.closed`
+  while ((await endIntents(sql, projectId)) === chunkRowsAPart);
   return sql<OwnedSession>`
     select id, browser_id as "browserId"
     from sessions s
@@ -158,6 +163,29 @@ async function drainedSessions(
           and c.session_id = s.id and c.state = 'intent') -- fault: expired-is-drained
     order by id
     limit ${sessionsAPart}`
+}
+
+/** Some of those of closed sessions whose time is over. Returns how many. */
+export async function endIntents(
+  sql: Sql,
+  projectId: number,
+  limit: number = chunkRowsAPart,
+): Promise<number> {
+  const ended = await sql`
+    update chunks c set state = 'dead'
+    from (
+      select c.session_id, c.tab, c.number
+      from chunks c
+      join sessions s on s.project_id = c.project_id and s.id = c.session_id and s.closed
+      where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
+        and c.intent_until <= app_now()
+      limit ${limit}
+    ) part
+    where c.project_id = ${projectId} and c.session_id = part.session_id
+      and c.tab = part.tab and c.number = part.number
+      and c.state = 'intent' and c.state <> 'stored'
+    returning c.number`
+  return ended.length
 }
 
 /**
@@ -184,11 +212,22 @@ async function deleteUnusedBrowsers(
       await destroyBrowserKeys(browserKeys.sql, projectId, unused)
       const prefixOf = (id: string) => browserPrefix(projectId, id)
       const gone = await deleteBlobs(blobs, unused, prefixOf, faults)
-      deleted += (await db.begin((tx) => deleteBrowsers(tx, projectId, gone))).length
+      deleted += await db.begin((tx) => deleteFromPersons(tx, projectId, gone))
     }
     if (marked.length < browsersAPart) return deleted
     afterId = ids.at(-1) ?? null
   }
+}
+
+async function deleteFromPersons(tx: Sql, projectId: number, browserIds: string[]) {
+  const persons = await tx<{ id: string }>`
+    select distinct person_id as id from person_browsers
+    where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])`
+  const deleted = await deleteBrowsers(tx, projectId, browserIds)
+  // After the browsers are locked, as an erasure of these persons does it.
+  const personIds = persons.map(({ id }) => id).sort()
+  if (personIds.length > 0) await noteIdle(tx, projectId, personIds)
+  return deleted.length
 }
 
 /**

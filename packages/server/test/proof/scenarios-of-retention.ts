@@ -118,6 +118,34 @@ export const scenariosOfRetention: Scenario[] = [
       )
     },
   },
+  {
+    name: 'retention ∥ identify and POST of a person whom only identify knows: whoever is told of is there',
+    bounds: [0, 2],
+    schedulesMinimum: [6, 100],
+    plant: async (act, world) => {
+      await world.query(`update projects set identified_days = 1 where id = ${world.project.id}`)
+      const { browserId } = await done(act.start())
+      await done(act.identify(browserId, 'ada'))
+      await act.forward(31 * 86_400)
+      await act.expire()
+      await act.forward(2 * 86_400)
+      return done(act.start())
+    },
+    allowances: { mayExpire: true },
+    actors: (act, { browserId }: Place) => ({
+      '1 retention': () => act.expire(),
+      '2 identify': () => act.identify(browserId, 'ada'),
+      '3 POST': () => act.post('ada', { plan: 'pro' }),
+    }),
+    expect(answers, atRest, { browserId }) {
+      isOneOf(answers['2 identify'], 200)
+      isOneOf(answers['3 POST'], 200, 201)
+      const [person, ...others] = ada(atRest)
+      check(others.length === 0 && person?.properties.plan === 'pro', 'what was written is gone')
+      const link = atRest.links.find((one) => one.browser_id === browserId)
+      check(link?.person_id === person?.id, 'the browser is not linked')
+    },
+  },
   ...[false, true].map(
     (isBucket): Scenario => ({
       name: `retention ∥ a chunk of a session of the last hour before it is too old, in a ${isBucket ? 'bucket' : 'folder'}`,

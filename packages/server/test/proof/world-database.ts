@@ -10,7 +10,15 @@ const watchedTables = [
 
 /** In the order in which rows may be put back. */
 const tables = [
-  ...['deletion_jobs', 'persons', 'person_search', 'browsers', 'browser_keys', 'person_browsers'],
+  ...[
+    'deletion_jobs',
+    'persons',
+    'person_search',
+    'identified_persons',
+    'browsers',
+    'browser_keys',
+    'person_browsers',
+  ],
   ...['sessions', 'chunks', 'deletion_attempts', 'erased_persons', 'receipt_chains', 'receipts'],
   ...['ledger_entries', 'withdrawals', 'test_clock'],
 ]
@@ -107,7 +115,18 @@ export async function prepareDatabase(query: (text: string) => Promise<unknown>,
     }
   }
   // Nobody but the actors takes locks here, and what has been committed need not survive.
-  for (const table of tables) await query(`alter table ${table} set (autovacuum_enabled = false)`)
+  await query(`
+    do $$
+    declare
+      one regclass;
+    begin
+      for one in
+        select oid from pg_class
+        where relkind = 'r' and relnamespace = 'public'::regnamespace
+      loop
+        execute format('alter table %s set (autovacuum_enabled = false)', one);
+      end loop;
+    end $$;`)
   await query(`alter database ${database} set synchronous_commit = off`)
   await query(`alter database ${database} set deadlock_timeout = '20ms'`)
   await query("set synchronous_commit = off; set client_min_messages = 'warning'")
