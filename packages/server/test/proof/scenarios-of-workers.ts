@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { browserPrefix } from '../../src/blobs/blobs.ts'
 import type { ClaimedJob } from '../../src/erasure/job-leases.ts'
 import { done, type Operations, recordPerson } from './operations.ts'
 import { ada, check, isOneOf, plantDeleted, type Scenario, work } from './scenario.ts'
+import { setTimeout as sleep } from './sleep.ts'
 import type { Failure, World } from './world.ts'
 
 /** The store of the first lane refuses to delete. */
@@ -196,14 +198,48 @@ export const scenariosOfWorkers: Scenario[] = [
       await done(act.remove('grace'))
       // Ada's is not due, so that the worker has the other one.
       await world.query(
-        `update deletion_jobs set next_attempt_at = next_attempt_at + interval '20 seconds'
+        `update deletion_jobs set next_attempt_at = next_attempt_at + interval '200 seconds'
          where id = '${job.id}'`,
       )
     },
     allowances: { mayHurry: true },
-    actors: (act) => ({ '1 reapply': () => act.reapply(), '2 worker': () => work(act) }),
+    actors: (act) => ({
+      '1 reapply': () => act.reapply(),
+      // The comparison waits a moment for entries it does not know: its other half is met as well.
+      '2 worker': async () => {
+        await sleep()
+        return work(act)
+      },
+    }),
     expect(_answers, atRest) {
       check(ada(atRest).length === 0, 'the person is there')
+    },
+  },
+  {
+    name: 'an attempt after one that wrote the ledger ∥ the retention at a browser that it named: it stays named',
+    bounds: [0, 1],
+    schedulesMinimum: [2, 40],
+    plant: async (act, world) => {
+      const planted = await plantLedgerOnly(act, world, { browsers: 2 })
+      // As after a retention that was broken off between the session and its browser.
+      const { browserId, sessionId } = planted.places[1]!
+      await world.query(`
+        delete from chunks where session_id = '${sessionId}';
+        delete from sessions where id = '${sessionId}';
+        update browsers set to_check = true where id = '${browserId}'`)
+      await rm(join(world.folder, browserPrefix(world.project.id, browserId)), { recursive: true })
+      return planted
+    },
+    allowances: { mayExpire: true },
+    actors: (act) => ({ '1 retention': () => act.expire(), '2 worker': () => work(act) }),
+    expect(_answers, atRest, { job, places }) {
+      check(ada(atRest).length === 0, 'the person is there')
+      const key = [...atRest.files.keys()].find((one) => one.endsWith(`-${job.id}.jws`)) as string
+      const [, payload] = String(atRest.files.get(key)).split('.')
+      const entry = JSON.parse(Buffer.from(payload as string, 'base64url').toString())
+      for (const { browserId } of places) {
+        check(entry.browserIds.includes(browserId), 'the ledger forgot a browser that it had named')
+      }
     },
   },
 ]
@@ -227,8 +263,8 @@ function plantFailing(attempt: number) {
 }
 
 /** An erasure that was completed, and then forgotten by the database as after a restored backup. */
-async function plantLedgerOnly(act: Operations, world: World) {
-  const planted = await plantDeleted()(act)
+async function plantLedgerOnly(act: Operations, world: World, size = {}) {
+  const planted = await plantDeleted(false, size)(act)
   await world.keepPlanted()
   await act.attempt()
   const files = [...(await world.facts()).files]
