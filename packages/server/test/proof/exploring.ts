@@ -1,7 +1,7 @@
 import { Crash } from '../erasure-faults.ts'
 import { type Exploration, explore } from './explorer.ts'
 import { type Fault, sow } from './faults.ts'
-import { checkAlways, checkAtRest } from './invariants.ts'
+import { type Allowances, checkAlways, checkAtRest } from './invariants.ts'
 import { operationsOf, recordPerson } from './operations.ts'
 import type { Scenario } from './scenario.ts'
 import { type Scheduler, startLanes } from './scheduler.ts'
@@ -34,7 +34,7 @@ export async function exploreScenario(
     world.death = scenario.death && { ...scenario.death }
     world.failure = scenario.failure
     world.violation = undefined
-    world.watch = (what, key) => checkOrder(world, what, key)
+    world.watch = (what, key) => checkOrder(world, what, key, scenario.allowances)
     const actors = Object.entries(scenario.actors(act, planted, world))
     const pids = await world.pids(actors.length)
     const breakpoints = scenario.isSplit ? await world.setBreakpoints(pids) : undefined
@@ -122,7 +122,12 @@ async function bringToRest(world: World, { allowances }: Scenario): Promise<void
 }
 
 /** What has to be so before a step takes place: keys go before blobs, and the person goes last. */
-async function checkOrder({ eye, folder }: World, what: string, key: string): Promise<void> {
+async function checkOrder(
+  { eye, folder }: World,
+  what: string,
+  key: string,
+  { mayExpirePersons }: Allowances = {},
+): Promise<void> {
   const [, browserId] = /^blobs\/\d+\/([^/]+)\/$/.exec(key) ?? []
   if (what === 'blobs.deletePrefix' && browserId) {
     const keys = await eye`select from browser_keys where browser_id = ${browserId}`
@@ -130,7 +135,7 @@ async function checkOrder({ eye, folder }: World, what: string, key: string): Pr
     const open = await eye`select from browsers where id = ${browserId} and not retired`
     if (open.length > 0) throw new Error('blobs are deleted of a browser that is not retired')
   }
-  if (/^delete from persons/.test(what)) {
+  if (/^delete from persons/.test(what) && !mayExpirePersons) {
     const jobs = await eye<{ id: string; sessions: number }>`
       select j.id,
         (select count(*)::integer

@@ -18,6 +18,8 @@ export interface Allowances {
   mayFail?: boolean
   /** Retention takes recordings away too. */
   mayExpire?: boolean
+  /** Retention takes people away whom only identify knows. */
+  mayExpirePersons?: boolean
   /** A session is packed, so its chunks may be in a pack; a day later what it replaced is gone. */
   mayPack?: boolean
   /** A statement stands still while time passes: what it wrote then was decided before. */

@@ -120,18 +120,18 @@ export const scenariosOfRetention: Scenario[] = [
   },
   {
     name: 'retention ∥ identify and POST of a person whom only identify knows: whoever is told of is there',
-    bounds: [0, 2],
-    schedulesMinimum: [6, 100],
+    bounds: [0, 1],
+    schedulesMinimum: [6, 160],
     plant: async (act, world) => {
-      await world.query(`update projects set identified_days = 1 where id = ${world.project.id}`)
-      const { browserId } = await done(act.start())
-      await done(act.identify(browserId, 'ada'))
-      await act.forward(31 * 86_400)
-      await act.expire()
-      await act.forward(2 * 86_400)
+      // As if identify had created her, and her last recording had gone long ago.
+      await done(act.post('ada'))
+      await world.query(`
+        update projects set identified_days = 1 where id = ${world.project.id};
+        insert into identified_persons (project_id, person_id, idle_since)
+        select project_id, id, '2000-01-01' from persons`)
       return done(act.start())
     },
-    allowances: { mayExpire: true },
+    allowances: { mayExpire: true, mayExpirePersons: true },
     actors: (act, { browserId }: Place) => ({
       '1 retention': () => act.expire(),
       '2 identify': () => act.identify(browserId, 'ada'),

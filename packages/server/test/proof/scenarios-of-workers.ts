@@ -218,7 +218,7 @@ export const scenariosOfWorkers: Scenario[] = [
   {
     name: 'an attempt after one that wrote the ledger ∥ the retention at a browser that it named: it stays named',
     bounds: [0, 1],
-    schedulesMinimum: [2, 40],
+    schedulesMinimum: [2, 60],
     plant: async (act, world) => {
       const planted = await plantLedgerOnly(act, world, { browsers: 2 })
       // As after a retention that was broken off between the session and its browser.
