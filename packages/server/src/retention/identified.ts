@@ -46,6 +46,7 @@ async function expirePart(tx: Sql, projectId: number, days: number, limit: numbe
       and idle_since < (app_now() at time zone 'UTC')::date - ${days}::integer
     order by idle_since, person_id
     limit ${limit}`
+  if (idle.length === 0) return { found: 0, handled: 0, deleted: 0 }
   const ids = idle.map(({ id }) => id)
   const locked = await tx<{ id: string; isBare: boolean }>`
     select id,

@@ -48,7 +48,7 @@ export const clearing = `
     .join('\n')}
   set session_replication_role = origin;
   insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
-  update projects set retention_days = default;
+  update projects set retention_days = default, identified_days = default;
   update ledger_state set last_number = 0, compared_to = 0, compared_at = null, is_taken_over = true;
   truncate history;`
 
