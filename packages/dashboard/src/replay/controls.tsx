@@ -35,7 +35,7 @@ export function Controls({
   return (
     <div className="border-t border-line bg-surface px-3 pt-2.5 pb-2">
       <Seek player={player} notes={notes} />
-      <div className="mt-1 flex flex-wrap items-center gap-x-1 gap-y-1">
+      <div className="mt-1 flex flex-wrap items-center gap-x-1 gap-y-1 max-sm:gap-x-0">
         <IconButton
           label="Previous session"
           shortcut="P"
@@ -70,7 +70,13 @@ export function Controls({
           <Toggle icon="next" label="Autoplay" isOn={autoplay.isOn} onChange={autoplay.set} />
         )}
         <Speed player={player} />
-        <IconButton label="Keyboard shortcuts" shortcut="?" icon="keyboard" onClick={onHelp} />
+        <IconButton
+          label="Keyboard shortcuts"
+          shortcut="?"
+          icon="keyboard"
+          className="pointer-coarse:hidden"
+          onClick={onHelp}
+        />
         <IconButton label="Full screen" shortcut="F" icon="expand" onClick={onFullScreen} />
       </div>
     </div>
@@ -81,7 +87,7 @@ function Clock({ player }: { player: Player }) {
   const seconds = usePart(player, ({ at }) => Math.floor(at / 1_000))
   const duration = usePart(player, ({ outline }) => outline.duration)
   return (
-    <span className="px-2 text-sm whitespace-nowrap tabular">
+    <span className="px-2 text-sm whitespace-nowrap tabular max-sm:px-1">
       {durationText(seconds)} <span className="text-muted">/ {durationText(duration / 1_000)}</span>
     </span>
   )

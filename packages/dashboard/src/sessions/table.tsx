@@ -91,7 +91,7 @@ const SessionRow = memo(function SessionRow({
       <Cell from="md" className="w-[26%] max-w-0 cut text-muted">
         {session.url ? pageText(session.url) : <None />}
       </Cell>
-      <Cell from="md" className="text-sm whitespace-nowrap text-danger">
+      <Cell from="md" className="min-w-44 text-sm text-danger">
         {troublesText(session) || <None />}
       </Cell>
       <Cell isNumber>{durationText(session.seconds)}</Cell>

@@ -84,7 +84,7 @@ export function Watch({
       </section>
       <section
         aria-label="Events"
-        className="card flex h-[26rem] min-h-0 flex-col overflow-clip xl:h-auto"
+        className="card flex h-[42rem] min-h-0 flex-col overflow-clip xl:h-auto"
       >
         {above}
         <SideHead player={player} tabs={tabs} pinned={pinned} onTab={onTab}>
