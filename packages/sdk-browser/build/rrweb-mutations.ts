@@ -127,7 +127,8 @@ class MutationBuffer {`,
   {
     why: 'The same.',
     from: 'if (isBlocked(m.target, this.blockClass, this.blockSelector, false) || isIgnored(n',
-    by: 'if (isIgnored(n',
+    to: '!isSerialized(n, this.mirror)) {',
+    by: 'if (nodeId < 0 || n.tagName === "TITLE") {',
   },
   {
     why: 'The same.',

@@ -27,7 +27,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
   let target: Target | undefined
   let lines: string[] = []
   let size = 0
-  /** Of the first line and the last. */
+  /** Of the earliest line and the latest. */
   let from = 0
   let to = 0
   let isSnapshot = false
@@ -36,9 +36,9 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
   const schedule = createSchedule(platform, due)
   const lost = new Map<string, number>()
 
-  const append = (line: string) => {
-    to = now()
-    if (!lines.length) from = to
+  const append = (line: string, at: number) => {
+    from = lines.length ? Math.min(from, at) : at
+    to = lines.length ? Math.max(to, at) : at
     lines.push(line)
     size += line.length + 1
     schedule.start(() => size)
@@ -51,7 +51,8 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
     isSnapshot = false
   }
   const say = (tag: string, payload: object) => {
-    if (target) append(textOf({ type: 5, data: { tag, payload }, timestamp: now() }))
+    const timestamp = now()
+    if (target) append(textOf({ type: 5, data: { tag, payload }, timestamp }), timestamp)
   }
   return {
     target: () => target,
@@ -74,13 +75,13 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       counts[what] = Math.min((counts[what] ?? 0) + 1, COUNT_MAXIMUM)
       if (what === 'errors') schedule.hurry()
     },
-    write(line: string, snapshot: boolean) {
+    write(line: string, snapshot: boolean, at = now()) {
       if (!target) return
       if (line.length > LINE_CHARACTERS_MAXIMUM) return tooLong(snapshot)
       for (const [reason, events] of lost) say('lethe:dropped', { reason, events })
       lost.clear()
       if (lines.length && size + line.length > limit) due()
-      append(line)
+      append(line, at)
       isSnapshot ||= snapshot
       // A snapshot goes at once: without it the rest is nothing, and a beacon cannot carry it.
       if (snapshot || size > limit || schedule.isTooMuch(size)) due()
@@ -100,7 +101,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       const place = { ...target, tab: id, number }
       const about = { events: count, characters: text.length, counts, from, to, isSnapshot }
       clear()
-      for (const line of rest.slice(count)) append(line)
+      for (const line of rest.slice(count)) append(line, about.to)
       return { ...place, ...about, text, bytes: undefined, beaconed: false }
     },
   }

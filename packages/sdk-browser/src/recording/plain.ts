@@ -16,7 +16,13 @@ export const HOSTS = new Set(
 )
 
 /** Whether an element with this name is no more than its attributes and what is in it. */
-export const isPlain = (tag: string) => !WHOLE.has(tag) && !OWN.has(tag) && PLAIN.test(tag)
+export function isPlain(tag: string) {
+  const known = plain.get(tag) ?? (!WHOLE.has(tag) && !OWN.has(tag) && PLAIN.test(tag))
+  if (plain.size < 1000) plain.set(tag, known)
+  return known
+}
+
+const plain = new Map<string, boolean>()
 
 /**
  * What rrweb makes of a node that was added, and knows from then on, where it is a plain one, without

@@ -20,7 +20,7 @@ import { createWriter } from './writer.ts'
 export interface RecorderOptions {
   masking: Masking
   /** Takes one masked event as a line of JSON. */
-  write(line: string, isSnapshot: boolean): void
+  write(line: string, isSnapshot: boolean, at: number): void
   /** Takes an event about the recording itself. */
   say(tag: string, payload: object): void
   /** Whether an event still belongs where the one before did. If not, it is not recorded. */
@@ -98,7 +98,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const emit = (event: eventWithTime) => {
     if (!open || !still()) return false
     options.seen(event)
-    if (!budget.spend(changesIn(event), now())) end('too_many_mutations')
+    if (!budget.spend(changesIn(event), event.timestamp)) end('too_many_mutations')
     else if (snapshot) held.push(event)
     else writer.queue([...address.moved(), event])
     return open

@@ -13,7 +13,7 @@ const SOON_MILLISECONDS = 50
 /** Masks events and writes them as lines of JSON, in tasks of its own. */
 export function createWriter(
   mask: MaskEvent,
-  write: (line: string, isSnapshot: boolean) => void,
+  write: (line: string, isSnapshot: boolean, at: number) => void,
   inOwnTask: (run: () => void) => void,
   fault: () => void,
   written: () => unknown,
@@ -34,7 +34,7 @@ export function createWriter(
       if (slices && !masked) return
       slices = undefined
       waiting.shift()
-      if (masked) write(textOf(masked), event.type === 2)
+      if (masked) write(textOf(masked), event.type === 2, event.timestamp)
       if (elapsed() > until) return
     }
   }
