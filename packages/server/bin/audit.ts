@@ -26,7 +26,7 @@ const archive = defineCommand({
           return archiveAudit(db.sql, { blobs, masterKeys }, seconds, (done) => onProgress(done, 0))
         })
         if (args.json) print(JSON.stringify({ archived }))
-        else print(`${archived} entries were moved to the blob store.`)
+        else print(`Entries moved to the blob store: ${archived}.`)
       } finally {
         blobs.close()
       }

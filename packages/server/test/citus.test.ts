@@ -5,8 +5,7 @@ import { runNextAttempt } from '../src/erasure/attempt.ts'
 import { readLedgerHealth } from '../src/erasure/ledger-store.ts'
 import { connectOne, type DbAddress } from '../src/sql.ts'
 import { fingerprint, nothing, record, remains, requestErasure, test } from './erasure-fixtures.ts'
-import { newProject, sendRaw } from './fixtures.ts'
-import { greeting, newEnvironment, startLethe } from './lethe-process.ts'
+import { newProject } from './fixtures.ts'
 
 /** `npm run test:deep` runs this on a Citus cluster as well. */
 const isCluster = inject('servers').length > 1
@@ -41,16 +40,6 @@ function onCluster() {
   test('the tables are spread once, and a second time changes nothing', async ({ address, db }) => {
     expect(await readNodes(db.sql)).toBe(2)
     expect(await distribute(address)).toEqual([])
-  })
-
-  test('the service starts there, and answers', async ({ address, project }) => {
-    const service = await startLethe(['serve'], await newEnvironment(address), greeting)
-    const metrics = await sendRaw(service.found, '/metrics', null, {})
-    expect(metrics.text).toContain('lethe_deletion_jobs')
-    const { status } = await sendRaw(service.found, '/v1/persons', project.secretKey, {})
-    expect(status).toBe(200)
-    expect(service.complaints()).toBe('')
-    expect(await service.stop()).toBe(0)
   })
 
   test('persons are erased while their rows move from node to node: nothing is lost', async ({

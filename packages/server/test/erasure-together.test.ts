@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect } from 'vitest'
 import { BlobFault, sessionPrefix } from '../src/blobs/blobs.ts'
 import { runAll, runAttempts, runNextAttempt, Stopping } from '../src/erasure/attempt.ts'
@@ -300,7 +301,7 @@ describe('where one of them cannot be erased', () => {
     const jobs = await claim(db)
     expect(jobs).toHaveLength(3)
     await db.sql`
-      update deletion_jobs set lease_token = gen_random_uuid() where id = ${grace.jobId}`
+      update deletion_jobs set lease_token = ${randomUUID()} where id = ${grace.jobId}`
     expect(await runAttempts(erasure.options, jobs, sentAt)).toBe('handed_back')
     expect(await remains(erasure, project.id, grace)).toMatchObject({ persons: 1, sessions: 4 })
     await runAll(erasure.options)
