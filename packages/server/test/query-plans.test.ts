@@ -130,6 +130,7 @@ const indexes: Record<string, string> = {
   deletion_jobs_failed: 'persons whose deletion failed, of one project and of all',
   deletion_jobs_leased: 'the reaper',
   deletion_jobs_one_open_a_person: 'the rule it names',
+  identified_persons_idle: 'people whom only identify has created, by the retention',
   job_purges_unsigned: 'statements of a purge that are left to sign',
   job_purges_waiting: 'jobs that wait for a purge',
   ledger_entries_completed: 'how many entries have to be there',
