@@ -20,6 +20,8 @@ export const SessionSummary = Type.Object({
   /** Where it started, as the SDK masked it. */
   url: TextOrNull,
   userAgent: TextOrNull,
+  /** ISO 3166-1 alpha-2; null where the service has no database of countries. */
+  country: TextOrNull,
   errors: Type.Integer(),
   failedRequests: Type.Integer(),
   rageClicks: Type.Integer(),
@@ -73,6 +75,7 @@ export const listSessions = {
       page: Type.Optional(Type.String({ maxLength: 200 })),
       browser: Type.Optional(choice(browserFamilies)),
       device: Type.Optional(choice(devices)),
+      country: Type.Optional(Type.String({ pattern: '^[A-Z]{2}$' })),
       /** A property of its person and its value, as in `plan=pro`. */
       property: Type.Optional(Type.String({ maxLength: 400, pattern: '^[^=]+=.*$' })),
       with: Type.Optional(choice(troubles)),

@@ -35,6 +35,10 @@ export const Session = Exactly({
     description: 'The URL of its first page, as masked by the SDK.',
   }),
   userAgent: Type.Union([Type.String(), Type.Null()]),
+  country: Type.Union([Type.String(), Type.Null()], {
+    description:
+      'The country of the IP address it started from, as ISO 3166-1 alpha-2; null unless the setting COUNTRY_DATABASE is set.',
+  }),
   sdkVersion: Type.Union([Type.String(), Type.Null()]),
 })
 export type Session = Static<typeof Session>

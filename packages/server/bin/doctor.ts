@@ -8,6 +8,7 @@ import { readLedgerHealth, readSignedUnder } from '../src/erasure/ledger-store.t
 import { readInstanceSecrets } from '../src/members/secret.ts'
 import { checkDatabase, isUpToDate, newestMigration } from '../src/migrate.ts'
 import { readFacts } from '../src/operations/facts.ts'
+import { openCountries } from '../src/recordings/countries.ts'
 import { connect, type Db, type DbAddress } from '../src/sql.ts'
 import { print, printTable } from './command.ts'
 import {
@@ -70,6 +71,12 @@ async function examine(): Promise<Finding[]> {
   await attempt('public address', () => examinePublicUrl(settings, note))
   await attempt('disk', () => examineDisk(settings, note))
   await attempt('blob store', () => examineStore(settings, note))
+  if (settings.COUNTRY_DATABASE !== '') {
+    await attempt('countries', async () => {
+      await openCountries(settings.COUNTRY_DATABASE)
+      note('countries', 'ok', 'COUNTRY_DATABASE can be read.')
+    })
+  }
   await attempt('database', () => examineDatabase(settings, note, attempt))
   return findings
 }

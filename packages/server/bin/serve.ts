@@ -14,6 +14,7 @@ import { readCursorKey } from '../src/migrate.ts'
 import { indexSearchTail } from '../src/persons/search-index.ts'
 import { tokenBuckets } from '../src/projects/rate-limit.ts'
 import { createProjectWithKeys, listProjects } from '../src/projects/store.ts'
+import { openCountries } from '../src/recordings/countries.ts'
 import { findDemoKey, openDemo } from '../src/recordings/demo.ts'
 import type { Recordings } from '../src/recordings/upload.ts'
 import { repeat } from '../src/repeat.ts'
@@ -178,6 +179,7 @@ async function appOptions(
     recordings,
     sdk: await openSdk(recordings.blobs, log),
     ...(isDemoOn(config) && { findDemoKey: () => findDemoKey(db.sql) }),
+    findCountry: await openCountries(config.COUNTRY_DATABASE),
     trustProxy: config.TRUST_PROXY,
     basePath: basePathOf(config.PUBLIC_URL),
     ingestLimits: {

@@ -24,6 +24,7 @@ import { keyFinder, secretKeyAuthentication } from './projects/authenticate.ts'
 import type { RateLimit } from './projects/rate-limit.ts'
 import { countRefusals, type Refusals } from './projects/refusals.ts'
 import { suppressionsWith } from './projects/suppressions.ts'
+import type { FindCountry } from './recordings/countries.ts'
 import { demoRoutes } from './recordings/demo.ts'
 import { browsersPerPersonDefault } from './recordings/identify.ts'
 import { ingestErrorHandler } from './recordings/ingest-answers.ts'
@@ -49,6 +50,7 @@ export interface AppOptions {
   /** Without it the service takes and shows no recordings. */
   recordings?: Recordings
   ingestLimits?: IngestLimits
+  findCountry?: FindCountry | undefined
   /** Keys that never worked, from one address; 0 or not given: no limit. */
   unknownKeysPerSecond?: number
   arrivalLimits?: ArrivalLimits
@@ -130,6 +132,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       readBody,
       metrics: createIngestMetrics(metrics.registry),
       log,
+      findCountry: options.findCountry,
     })
   }
   if (dashboard) {

@@ -218,6 +218,12 @@ export const settings = {
     describe:
       'Browsers that can be linked to one person. A further browser that identifies as that person is no longer recorded, and what it has recorded is deleted.',
   } as Setting<number>,
+  COUNTRY_DATABASE: {
+    default: '',
+    read: (value) => value,
+    describe:
+      'A file in the MaxMind DB format that knows countries, such as GeoLite2 Country: sessions are then stored with the country of their IP address, never the address. Empty: no countries.',
+  } as Setting<string>,
   BLOBS_URL: {
     default: '',
     read: (value) =>

@@ -250,6 +250,11 @@ describe('on a database that is right, the start says in one line', () => {
       async () => ({ PORT: String(await freeOrTakenPort(true)) }),
       /program uses the port.*PORT/,
     ],
+    [
+      'a database of countries that is missing',
+      () => ({ COUNTRY_DATABASE: '/nowhere/countries.mmdb' }),
+      /COUNTRY_DATABASE names cannot be read \(ENOENT\)/,
+    ],
     ['another master key of the id', () => ({ MASTER_KEY: key() }), /not the key that encrypted/],
     ['an unknown master key', () => ({ MASTER_KEY: key('k2') }), /no master key with the id k1/],
     [

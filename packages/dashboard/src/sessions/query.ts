@@ -25,6 +25,8 @@ export interface SessionsSearch {
   page?: string
   family?: (typeof browserFamilies)[number]
   device?: (typeof devices)[number]
+  /** ISO 3166-1 alpha-2. */
+  country?: string
   property?: string
   with?: (typeof troubles)[number]
   sort?: (typeof sessionSorts)[number]
@@ -41,6 +43,7 @@ export function sessionsSearch(search: Record<string, unknown>): SessionsSearch 
     page: textOf(search.page),
     family: oneOf(search.family, ...browserFamilies),
     device: oneOf(search.device, ...devices),
+    country: textOf(search.country, 2),
     property: textOf(search.property, 400),
     with: oneOf(search.with, ...troubles),
     sort: oneOf(search.sort, ...sessionSorts),
@@ -58,6 +61,8 @@ export function sessionsList(projectId: string, search: SessionsSearch) {
       page,
       browser: family,
       device,
+      // One that is still being typed names no country yet.
+      country: search.country && /^[A-Z]{2}$/.test(search.country) ? search.country : undefined,
       // One that is still being typed names no value yet.
       property: property && /^[^=]+=/.test(property) ? property : undefined,
       with: search.with,

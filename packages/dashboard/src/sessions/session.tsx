@@ -15,7 +15,7 @@ import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
 import { durationText, Time } from '../design/time.tsx'
 import { momentOf, type SessionDetail } from './query.ts'
 import { Replay } from './replay.tsx'
-import { browserText } from './user-agent.ts'
+import { browserText, countryText } from './user-agent.ts'
 
 const from = '/signed-in/projects/$projectId/sessions/$sessionId'
 
@@ -121,6 +121,7 @@ function SessionHead({ detail: { session } }: { detail: SessionDetail }) {
         <Time at={session.startedAt} />
         <span>{durationText(session.seconds)}</span>
         <span>{browserText(session.userAgent)}</span>
+        {session.country && <span>{countryText(session.country)}</span>}
         <span>{bytesText(session.bytes)}</span>
       </p>
     </header>

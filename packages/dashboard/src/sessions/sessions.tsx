@@ -21,7 +21,10 @@ export function Sessions() {
     <div className="mx-auto w-full max-w-[84rem] px-4 py-6 sm:px-8">
       <PageHead title="Sessions" />
       <LimitLine />
-      <SessionFilters search={search} />
+      <SessionFilters
+        search={search}
+        hasCountries={list.rows?.some(({ country }) => country) ?? false}
+      />
       <div className="card overflow-clip">
         <List
           list={list}
@@ -115,21 +118,33 @@ const choices = {
   },
 } satisfies { [K in keyof SessionsSearch]?: { label: string; options: Record<string, string> } }
 
-function SessionFilters({ search }: { search: SessionsSearch }) {
+function SessionFilters({
+  search,
+  hasCountries,
+}: {
+  search: SessionsSearch
+  /** Whether the service seems to have a database of countries. */
+  hasCountries: boolean
+}) {
   const navigate = useNavigate({ from: '/projects/$projectId/sessions' })
   const { pages: _, ...filters } = search
   const set = (part: { [K in keyof SessionsSearch]?: string }) => {
     const next = Object.entries({ ...filters, ...part }).filter(([, value]) => value)
     void navigate({ search: Object.fromEntries(next) as SessionsSearch, resetScroll: false })
   }
-  const text = (name: 'page' | 'property', label: string, placeholder: string) => (
+  const text = (
+    name: 'page' | 'property' | 'country',
+    label: string,
+    placeholder: string,
+    width = 'w-40',
+  ) => (
     <Labelled label={label}>
       {(id) => (
         <TextFilter
           id={id}
           initial={search[name] ?? ''}
-          onChange={(value) => set({ [name]: value })}
-          className="w-40"
+          onChange={(value) => set({ [name]: name === 'country' ? value.toUpperCase() : value })}
+          className={width}
           placeholder={placeholder}
         />
       )}
@@ -139,6 +154,7 @@ function SessionFilters({ search }: { search: SessionsSearch }) {
     <div className="mb-3 flex flex-wrap items-end gap-x-3 gap-y-2.5 max-sm:grid max-sm:grid-cols-2">
       {text('page', 'First page', '/checkout')}
       {text('property', 'Person property', 'plan=pro')}
+      {(hasCountries || search.country) && text('country', 'Country', 'AT', 'w-20')}
       {Object.entries(choices).map(([name, { label, options }]) => (
         <Labelled key={name} label={label}>
           {(id) => (

@@ -7,7 +7,7 @@ import { nameOf } from '../design/name.tsx'
 import { count, counted } from '../design/number.ts'
 import { Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { durationText, Time } from '../design/time.tsx'
-import { browserText } from './user-agent.ts'
+import { browserText, countryText } from './user-agent.ts'
 
 export function SessionTable({
   sessions,
@@ -100,6 +100,7 @@ const SessionRow = memo(function SessionRow({
       </Cell>
       <Cell from="lg" className="whitespace-nowrap text-muted">
         {browserText(session.userAgent)}
+        {session.country && ` · ${countryText(session.country)}`}
       </Cell>
     </Row>
   )

@@ -25,3 +25,8 @@ export function browserText(userAgent: string | null): string {
   const name = browser ? `${browser[1]} ${version}` : 'Other browser'
   return system ? `${name} on ${system}` : name
 }
+
+const countries = new Intl.DisplayNames('en', { type: 'region', fallback: 'code' })
+
+/** `Austria` for AT. */
+export const countryText = (code: string): string => countries.of(code) ?? code

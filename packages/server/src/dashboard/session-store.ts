@@ -20,6 +20,8 @@ export interface SessionFilter {
   page?: string
   browser?: (typeof browserFamilies)[number]
   device?: (typeof devices)[number]
+  /** ISO 3166-1 alpha-2. */
+  country?: string
   /** Of its person: key and value with `=` between them. */
   property?: string
   with?: (typeof troubles)[number]
@@ -192,7 +194,7 @@ function selectSession(projectId: number, page: ReturnType<typeof fragment>) {
   return fragment`
     select s.id, s.browser_id as "browserId", s.started_at as "startedAt",
       s.last_chunk_at as "lastChunkAt", ${seconds} as seconds, s.pages, s.chunks,
-      s.bytes::float8 as bytes, s.url, s.user_agent as "userAgent", s.errors,
+      s.bytes::float8 as bytes, s.url, s.user_agent as "userAgent", s.country, s.errors,
       s.failed_requests as "failedRequests", s.rage_clicks as "rageClicks",
       s.dead_clicks as "deadClicks",
       coalesce(s.last_chunk_at, s.started_at) > app_now() - ${liveSeconds} * interval '1 second'
@@ -253,6 +255,7 @@ function rareConditions(projectId: number, filter: SessionFilter) {
   if (filter.device) {
     conditions.push(fragment`${filter.device === 'mobile'} = (s.user_agent ~ ${mobileAgent})`)
   }
+  if (filter.country) conditions.push(fragment`s.country = ${filter.country}`)
   if (filter.with) conditions.push(fragment`${troubleColumns[filter.with]} > 0`)
   if (property !== undefined) {
     const at = property.indexOf('=')

@@ -28,6 +28,7 @@ import { type InTurn, linesOf, takingTurns } from '../turns.ts'
 import { createBrowserKey, destroyBrowserKeys } from './browser-keys.ts'
 import { chunkBytesMaximum, readChunkBody } from './chunk-body.ts'
 import { chunkWriter } from './chunk-writer.ts'
+import type { FindCountry } from './countries.ts'
 import { discardBrowser, type IdentifyOutcome, identify } from './identify.ts'
 import { browserRetired, IngestRefusal, ingestErrorHandler, openToPages } from './ingest-answers.ts'
 import { type IngestLimits, ingestGate, type Limited, uploadSlots } from './ingest-gate.ts'
@@ -57,6 +58,8 @@ export interface IngestOptions {
   readBody: ReadBody
   metrics: IngestMetrics
   log: Log
+  /** Not given: sessions have no country. */
+  findCountry?: FindCountry | undefined
 }
 
 /** Chunks that came large and plain; those of the networks that send them in turns. */
@@ -162,7 +165,7 @@ function takeSmallBodies(
 
 const smallRoutes: FastifyPluginAsyncTypebox<Gated> = async (
   app,
-  { recordings, gate, readBody, limits, limited, inLine },
+  { recordings, gate, readBody, limits, limited, inLine, findCountry },
 ) => {
   const { browsersPerPerson } = limits
   const suppressions = suppressionsWith(recordings.browserKeys.masterKeys)
@@ -180,7 +183,9 @@ const smallRoutes: FastifyPluginAsyncTypebox<Gated> = async (
       }
       const userAgent = headers['user-agent']?.slice(0, userAgentMaximum) ?? null
       const isBegun = !pending
-      const session = { projectId, sessionId: randomUUID(), url, userAgent, sdkVersion, isBegun }
+      const country = findCountry?.(ip) ?? null
+      const given = { url, userAgent, sdkVersion, country, isBegun }
+      const session = { projectId, sessionId: randomUUID(), ...given }
       const started = await inLine(networkOf(ip), () =>
         browserId === undefined
           ? startAsNewBrowser(recordings, { ...session, browserId: randomUUID() })

@@ -48,6 +48,8 @@ export interface NewSession {
   url: string | null
   userAgent: string | null
   sdkVersion: string | null
+  /** ISO 3166-1 alpha-2. */
+  country?: string | null
   /** Whether it is listed before there is a chunk of it. */
   isBegun?: boolean
 }
@@ -84,9 +86,10 @@ export async function insertBrowserWithSession(sql: Sql, session: NewSession): P
       values (${session.projectId}, ${session.browserId})
       returning id
     )
-    insert into sessions (project_id, id, browser_id, url, user_agent, sdk_version, is_begun)
+    insert into sessions (project_id, id, browser_id, url, user_agent, sdk_version, country, is_begun)
     select ${session.projectId}, ${session.sessionId}, browser.id,
-      ${session.url}, ${session.userAgent}, ${session.sdkVersion}, ${session.isBegun ?? true}
+      ${session.url}, ${session.userAgent}, ${session.sdkVersion}, ${session.country ?? null},
+      ${session.isBegun ?? true}
     from browser`
 }
 
@@ -108,9 +111,10 @@ export async function insertSession(
         ${isWorking}
       for share -- fault: start-locks-browser
     )
-    insert into sessions (project_id, id, browser_id, url, user_agent, sdk_version, is_begun)
+    insert into sessions (project_id, id, browser_id, url, user_agent, sdk_version, country, is_begun)
     select ${session.projectId}, ${session.sessionId}, browser.id,
-      ${session.url}, ${session.userAgent}, ${session.sdkVersion}, ${session.isBegun ?? true}
+      ${session.url}, ${session.userAgent}, ${session.sdkVersion}, ${session.country ?? null},
+      ${session.isBegun ?? true}
     from browser
     where ${aDayMaximum} = 0 or ${aDayMaximum} > (
       select count(*)

@@ -7,7 +7,7 @@ const sessionColumns = fragment`
   s.last_chunk_at as "lastChunkAt", s.first_event_at as "firstEventAt",
   s.last_event_at as "lastEventAt", s.errors, s.failed_requests as "failedRequests",
   s.rage_clicks as "rageClicks", s.dead_clicks as "deadClicks", s.chunks, s.bytes::float8 as bytes, s.pages, s.url,
-  s.user_agent as "userAgent", s.sdk_version as "sdkVersion"`
+  s.user_agent as "userAgent", s.country, s.sdk_version as "sdkVersion"`
 
 /** Where a page of sessions begins: right after this one. */
 export interface SessionPosition {

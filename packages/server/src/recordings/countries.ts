@@ -1,0 +1,27 @@
+import { readFile } from 'node:fs/promises'
+import { type CountryResponse, Reader } from 'mmdb-lib'
+import { SettingRefused } from '../config.ts'
+
+/** Returns the country of an IP address as ISO 3166-1 alpha-2, or null where it is not known. */
+export type FindCountry = (address: string) => string | null
+
+/** Reads the file of COUNTRY_DATABASE whole. Undefined for an empty path. */
+export async function openCountries(path: string): Promise<FindCountry | undefined> {
+  if (path === '') return undefined
+  const bytes = await readFile(path).catch(({ code }) => refuse(`cannot be read (${code})`))
+  try {
+    const reader = new Reader<CountryResponse>(bytes)
+    const find: FindCountry = (address) => reader.get(address)?.country?.iso_code ?? null
+    // A database of something else is found out here, and not at the first visitor.
+    find('192.0.2.1')
+    return find
+  } catch {
+    return refuse('is no database in the MaxMind DB format')
+  }
+}
+
+function refuse(what: string): never {
+  throw new SettingRefused(
+    `The file that COUNTRY_DATABASE names ${what}: download one, such as GeoLite2 Country, or leave the setting empty.`,
+  )
+}
