@@ -205,14 +205,14 @@ async function compareBlobs(erasure: Erasure, browsers: OwnedBrowser[]): Promise
   const known = await countStoredChunks(db.sql, projectId, idsOf(browsers))
   if (known.size === 0) return
   let code: ErasureFault['code'] | undefined
-  await inLanes([...known], browsersAtOnce, async ([id, chunks]) => {
-    const found = await visitBlobs(erasure, id)
-    if (found.isForeign) code ??= 'blobs_foreign_entry'
-    if (found.chunks >= chunks) return
+  const found = await visitBlobs(erasure, [...known.keys()])
+  if (found.isForeign) code = 'blobs_foreign_entry'
+  for (const [id, chunks] of known) {
+    if (found.chunksOf(id) >= chunks) continue
     // The retention may have closed a session in between.
     const now = (await countStoredChunks(db.sql, projectId, [id])).get(id) ?? 0
-    if ((await visitBlobs(erasure, id)).chunks < now) code = 'blobs_missing'
-  })
+    if ((await visitBlobs(erasure, [id])).chunksOf(id) < now) code = 'blobs_missing'
+  }
   if (code && jobs[0].attempt < attemptsMaximum) throw new ErasureFault(code)
   erasure.blobsWere ??= code
   await db.begin(async (tx) => {
@@ -221,16 +221,32 @@ async function compareBlobs(erasure: Erasure, browsers: OwnedBrowser[]): Promise
   })
 }
 
+/** So many keys are looked up by one statement. */
+const keysAPart = 1_000
+
 /** Looks each blob up, some at a time: nothing of a list whose length strangers decide is kept. */
-async function visitBlobs({ db, blobs, projectId }: Erasure, browserId: string) {
-  const found = { chunks: 0, isForeign: false }
-  await blobs.visit(blobPrefixOf(projectId, browserId), async (keys) => {
-    const part = await findBlobs(db.sql, projectId, browserId, keys)
-    found.chunks += part.chunks
-    // An upload that came too late is nobody's either.
-    found.isForeign ||= !part.unknown.every(isBlobKey)
-  })
-  return found
+async function visitBlobs({ db, blobs, projectId }: Erasure, browserIds: string[]) {
+  const chunks = new Map<string, number>()
+  const chunksOf = (browserId: string) => chunks.get(browserId) ?? 0
+  let isForeign = false
+  let waiting: { browserId: string; key: string }[] = []
+  async function lookUp(): Promise<void> {
+    const part = waiting
+    waiting = []
+    for (const found of await findBlobs(db.sql, projectId, part)) {
+      chunks.set(found.browserId, chunksOf(found.browserId) + found.chunks)
+      // An upload that came too late is nobody's either.
+      isForeign ||= !found.unknown.every(isBlobKey)
+    }
+  }
+  await inLanes(browserIds, browsersAtOnce, (browserId) =>
+    blobs.visit(blobPrefixOf(projectId, browserId), async (keys) => {
+      waiting.push(...keys.map((key) => ({ browserId, key })))
+      if (waiting.length >= keysAPart) await lookUp()
+    }),
+  )
+  if (waiting.length > 0) await lookUp()
+  return { chunksOf, isForeign }
 }
 
 async function deleteRows(erasure: Erasure): Promise<void> {

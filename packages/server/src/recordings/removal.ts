@@ -77,28 +77,30 @@ export async function countStoredChunks(
 }
 
 export interface FoundBlobs {
+  browserId: string
   /** Of chunks that `countStoredChunks` counts. */
   chunks: number
   /** The keys that no chunk has, in any state. */
   unknown: string[]
 }
 
-/** What the keys of some blobs of a browser say to the database. */
-export async function findBlobs(
+/** What the database knows of some blobs, by the browser whose folder they are in. */
+export function findBlobs(
   sql: Sql,
   projectId: number,
-  browserId: string,
-  keys: readonly string[],
-): Promise<FoundBlobs> {
-  const [found] = await sql<FoundBlobs>`
-    select
+  blobs: readonly { browserId: string; key: string }[],
+): Promise<FoundBlobs[]> {
+  return sql<FoundBlobs>`
+    select f.browser_id as "browserId",
       count(*) filter (where c.state = 'stored' and s.id is not null)::integer as chunks,
-      coalesce(array_agg(key) filter (where c.blob_key is null), '{}') as unknown
-    from unnest(${keys}::text[]) as key
-    left join chunks c on c.project_id = ${projectId} and c.blob_key = key
+      coalesce(array_agg(f.key) filter (where c.blob_key is null), '{}') as unknown
+    from unnest(
+      ${blobs.map(({ browserId }) => browserId)}::uuid[], ${blobs.map(({ key }) => key)}::text[]
+    ) as f (browser_id, key)
+    left join chunks c on c.project_id = ${projectId} and c.blob_key = f.key
     left join sessions s on s.project_id = ${projectId} and s.id = c.session_id
-      and s.browser_id = ${browserId} and not s.closed`
-  return found as FoundBlobs
+      and s.browser_id = f.browser_id and not s.closed
+    group by f.browser_id`
 }
 
 /** From the commit on blobs of these browsers may be missing. */
