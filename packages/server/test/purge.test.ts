@@ -23,7 +23,7 @@ const test = base.extend<{ purging: PurgeOptions }>({
       databases: [{ name: 'main', connection: address }],
       lockMilliseconds: 50,
       // An automatic ANALYZE is an old transaction too, for a moment.
-      pauseMilliseconds: 400,
+      pauseMilliseconds: 1_000,
     })
   },
 })
