@@ -60,7 +60,7 @@ export async function until<T>(what: () => T | Promise<T>): Promise<NonNullable<
     seen = await what()
     return Boolean(seen)
   }
-  await expect.poll(look, { timeout: 60_000, interval: 100 }).toBe(true)
+  await expect.poll(look, { timeout: 90_000, interval: 100 }).toBe(true)
   return seen as NonNullable<T>
 }
 

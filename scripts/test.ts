@@ -117,7 +117,7 @@ async function vitest(words: string[], environment: Environment): Promise<Ran> {
  * More files that fail than this are no accident. Fewer are run once more, with nothing beside them:
  * a machine that is shared can stand still for seconds. What passes only then is listed at the end.
  */
-const runAgainMaximum = 3
+const runAgainMaximum = 5
 
 async function tests(title: string, words: string[], environment: Environment = {}): Promise<void> {
   console.log(`\n── ${title}`)

@@ -30,6 +30,8 @@ describe.concurrent('while consent is', () => {
     await page.evaluate(() => globalThis.lethe?.identify('jane'))
     await page.evaluate(() => globalThis.lethe?.optIn())
     await until(() => [...lethe.browsers.values()][0]?.userId === 'jane')
+    // Else what the first page recorded may come with what the second one does.
+    await until(() => lethe.requests('chunks').length >= 1)
     await page.reload()
     await until(() => lethe.events().filter(isSnapshot).length >= 1)
     await until(() => lethe.requests('chunks').length >= 2)
