@@ -213,6 +213,20 @@ test('rage clicks and dead clicks are recorded with their element', async ({
   expect([sum(lethe, 'deadClicks'), sum(lethe, 'rageClicks')]).toEqual([1, 1])
 })
 
+test('a chunk that is sent after a click is not what the click did', async ({
+  lethe,
+  site,
+  page,
+}) => {
+  const body = '<button id="dead">x</button>'
+  site.set('/', html(lethe, body, '{ signals: { clicks: true, errors: true } }'))
+  await open(page, `${site.url}/`, lethe)
+  await page.click('#dead')
+  // An error is sent half a second later.
+  await page.evaluate('void setTimeout(() => { throw new Error("x") })')
+  await until(() => sum(lethe, 'deadClicks') === 1)
+})
+
 test('web vitals are recorded when the page is left', async ({ lethe, site, page }) => {
   const body =
     '<h1>Hello</h1><button onclick="for (const t = performance.now(); performance.now() - t < 60;);">x</button>'
