@@ -1,5 +1,5 @@
--- Whoever has the public key of a page can make people, by identify(). Those whom only it has made have a
--- row here. They have a date from the end of their last browser on, and a project may delete them some days
+-- Anybody with the public key of a page can create people by identify(). Those whom only it has created have
+-- a row here. They have a date from the end of their last browser on, and a project may delete them some days
 -- after it.
 create table identified_persons (
   project_id integer not null,

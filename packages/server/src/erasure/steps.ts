@@ -207,11 +207,12 @@ async function compareBlobs(erasure: Erasure, browsers: OwnedBrowser[]): Promise
   let code: ErasureFault['code'] | undefined
   const found = await visitBlobs(erasure, [...known.keys()])
   if (found.isForeign) code = 'blobs_foreign_entry'
-  for (const [id, chunks] of known) {
-    if (found.chunksOf(id) >= chunks) continue
+  const lacking = [...known.keys()].filter((id) => found.chunksOf(id) < (known.get(id) ?? 0))
+  if (lacking.length > 0) {
     // The retention may have closed a session in between.
-    const now = (await countStoredChunks(db.sql, projectId, [id])).get(id) ?? 0
-    if ((await visitBlobs(erasure, [id])).chunksOf(id) < now) code = 'blobs_missing'
+    const now = await countStoredChunks(db.sql, projectId, lacking)
+    const again = await visitBlobs(erasure, lacking)
+    if (lacking.some((id) => again.chunksOf(id) < (now.get(id) ?? 0))) code = 'blobs_missing'
   }
   if (code && jobs[0].attempt < attemptsMaximum) throw new ErasureFault(code)
   erasure.blobsWere ??= code

@@ -18,7 +18,7 @@ export async function noteIdle(
 
 /**
  * Deletes the people whom only identify() has created, so many days after their last browser went.
- * Whoever has a browser, was ever written by the backend, or has a deletion job stays. Returns how
+ * People who have a browser, a deletion job, or were ever written by the backend stay. Returns how
  * many it deleted.
  */
 export async function expireIdentified(
