@@ -87,6 +87,14 @@ test('a session has the country of its address, is found by it, and the address 
   expect(service.logged()).not.toMatch(/11\.22\.33\.44|203\.0\.113\.77/)
 })
 
+test('an address that the database cannot look up has no country', async () => {
+  const findCountry = await openCountries(await newDatabase('AT', 'DE'))
+  for (const address of ['2001:db8::1', 'unknown', '', '11.22.33.44:80']) {
+    expect(findCountry?.(address), address).toBeNull()
+  }
+  expect(findCountry?.('::ffff:203.0.113.77')).toBe('DE')
+})
+
 test('without a database of countries a session has none', async ({ ingesting }) => {
   const { sessionId } = await ingesting.start()
   expect((await ingesting.send(`/v1/sessions/${sessionId}`)).json.session.country).toBeNull()

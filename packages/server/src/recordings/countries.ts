@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
 import { type CountryResponse, Reader } from 'mmdb-lib'
 import { SettingRefused } from '../config.ts'
 
@@ -11,7 +12,13 @@ export async function openCountries(path: string): Promise<FindCountry | undefin
   const bytes = await readFile(path).catch(({ code }) => refuse(`cannot be read (${code})`))
   try {
     const reader = new Reader<CountryResponse>(bytes)
-    const find: FindCountry = (address) => reader.get(address)?.country?.iso_code ?? null
+    const find: FindCountry = (text) => {
+      const address = text.replace(/^::ffff:(?=\d+\.)/i, '')
+      const version = isIP(address)
+      // The reader would find something for any text, and for IPv6 in a database of IPv4.
+      if (version === 0 || version > reader.metadata.ipVersion) return null
+      return reader.get(address)?.country?.iso_code ?? null
+    }
     // A database of something else is found out here, and not at the first visitor.
     find('192.0.2.1')
     return find
