@@ -34,7 +34,7 @@ const { values: options } = parseArgs({
 const seconds = Number(options.seconds)
 const rounds = Number(options.rounds)
 /** Until an attack is at what it does for good, and until the service has nothing of it any more. */
-const settleSeconds = 2
+const settleSeconds = 5
 
 /** This process, and what it starts from now on. */
 function runOn(processor: number): void {
@@ -92,10 +92,10 @@ async function serve(name: string, settings: Record<string, string> = {}) {
 
 type Service = Awaited<ReturnType<typeof serve>>
 
-/** The client goes first where both want their processor. */
+/** It takes what the client leaves of their processor, as it would have one of its own. */
 function attack(name: string, target: Target): ChildProcess {
-  const words = ['-n', '10', process.execPath, join(import.meta.dirname, 'attacker.ts'), name]
-  return spawn('nice', [...words, JSON.stringify(target)], {
+  const words = ['--idle', '0', process.execPath, join(import.meta.dirname, 'attacker.ts'), name]
+  return spawn('chrt', [...words, JSON.stringify(target)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
 }

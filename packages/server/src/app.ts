@@ -54,7 +54,8 @@ export interface AppOptions {
   /** Keys that never worked, from one address; 0 or not given: no limit. */
   unknownKeysPerSecond?: number
   arrivalLimits?: ArrivalLimits
-  paceLimits?: PaceLimits
+  /** Not given: strangers are served as fast as they come. */
+  paceLimits?: PaceLimits | undefined
   departureLimits?: DepartureLimits
   /** The files of the browser SDK; undefined where they are not built. */
   sdk?: Sdk | undefined
@@ -79,7 +80,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const findKey = keyFinder(db.short, options.unknownKeysPerSecond)
   const refusals = countRefusals(db.sql)
   const authenticate = secretKeyAuthentication(findKey, options.rateLimit, refusals.count)
-  const pace = pacing(options.paceLimits)
+  const pace = options.paceLimits ? pacing(options.paceLimits) : () => 0
   const readBody = bodyReader(options.arrivalLimits, pace)
   const app = httpServer({
     log,

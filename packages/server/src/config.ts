@@ -175,7 +175,7 @@ export const settings = {
     default: '200',
     read: integer(0, 1_000_000),
     describe:
-      'Requests per second from browsers at one IP address, per process, with bursts of ten times as many. New sessions and identifications get a fifth of that. `0`: no limit.',
+      'Requests per second from browsers at one IP address, per process, with bursts of ten times as many. New sessions and identifications get a fifth of that. Whatever has no secret key and is from no member is served at a quarter of that rate once one address has used up as many requests as this: it waits, for 5 seconds at most. `0`: no limit.',
   } as Setting<number>,
   INGEST_LIMIT_PER_PROJECT: {
     default: '1000',

@@ -4,6 +4,7 @@ import { describe, expect } from 'vitest'
 import { arrivalLimits } from '../src/http/arrivals.ts'
 import { pacing } from '../src/http/pace.ts'
 import { newKeyText } from '../src/projects/key-text.ts'
+import { startService } from './fixtures.ts'
 import {
   type ChunkQuery,
   type IngestService,
@@ -130,23 +131,29 @@ describe('uploads that are half sent', () => {
 })
 
 describe('what one network sends beyond its pace', () => {
+  const of = (ip: string, isKnown = false) => ({ ip, isKnown }) as FastifyRequest
+
   test('waits, and neither another network nor a backend does', () => {
-    const pace = pacing({ bytesPerSecond: 1_000, burstBytes: 5_000 })
-    const of = (ip: string, keyId = '') => ({ ip, keyId }) as FastifyRequest
-    expect(pace(of('10.0.0.1'), 5_000)).toBe(0)
-    const rest = pace(of('10.0.0.1'), 60_000)
+    const pace = pacing({ requestsPerSecond: 1, burstRequests: 5 })
+    expect(pace(of('10.0.0.1'), 5)).toBe(0)
     // Whatever time has passed in between counts.
+    const rest = pace(of('10.0.0.1'), 2)
     expect(rest).toBeGreaterThan(0)
-    expect(rest).toBeLessThanOrEqual(60_000)
-    expect(pace(of('10.0.0.2'), 5_000)).toBe(0)
-    expect(pace(of('10.0.0.1', 'a key'), 60_000)).toBe(0)
-    expect(pace(of('2001:db8::1'), 5_000)).toBe(0)
-    expect(pace(of('2001:db8::2'), 60_000)).toBeGreaterThan(0)
+    expect(rest).toBeLessThanOrEqual(2_000)
+    expect(pace(of('10.0.0.2'), 5)).toBe(0)
+    expect(pace(of('10.0.0.1', true), 60)).toBe(0)
+    expect(pace(of('2001:db8::1'), 5)).toBe(0)
+    expect(pace(of('2001:db8::2'), 2)).toBeGreaterThan(0)
+  })
+
+  test('waits five seconds at most, however much it sent', () => {
+    const pace = pacing({ requestsPerSecond: 1, burstRequests: 1 })
+    for (let i = 0; i < 100; i++) expect(pace(of('10.0.0.1'), 10)).toBeLessThanOrEqual(5_000)
   })
 
   test('arrives whole, also where it is refused', async ({ recordings, address, project }) => {
     const service = await startIngesting(recordings, address, project, {
-      paceLimits: { bytesPerSecond: 1_000_000, burstBytes: 100_000 },
+      paceLimits: { requestsPerSecond: 5, burstRequests: 2 },
     })
     const place = await service.start()
     const begun = performance.now()
@@ -154,6 +161,33 @@ describe('what one network sends beyond its pace', () => {
     expect((await service.chunk(place, largeChunk)).status).toBe(200)
     expect((await refused).status).toBe(401)
     expect(performance.now() - begun).toBeGreaterThan(600)
+    await service.close()
+  })
+
+  test('is served one after the other, and refused where it would wait for long', async ({
+    db,
+    address,
+    project,
+  }) => {
+    const service = await startService(db, address, project, {
+      paceLimits: { requestsPerSecond: 5, burstRequests: 1 },
+    })
+    const unknown = newKeyText('secret')
+    const begun = performance.now()
+    const guesses = Array.from({ length: 5 }, () =>
+      service.send('/v1/persons', { method: 'POST', key: unknown, body: {} }),
+    )
+    for (const { status } of await Promise.all(guesses)) expect(status).toBe(401)
+    expect(performance.now() - begun).toBeGreaterThan(700)
+    const pages = Array.from({ length: 160 }, () => service.send('/docs/json', { key: null }))
+    const answers = await Promise.all(pages)
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(refused.length).toBeGreaterThan(0)
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(0)
+    expect(refused[0]?.headers.get('retry-after')).toBe('5')
+    // Who has a key waits for none of them, and neither does who looks at the service itself.
+    expect((await service.send('/v1/persons')).status).toBe(200)
+    expect((await service.send('/health/live', { key: null })).status).toBe(200)
     await service.close()
   })
 })

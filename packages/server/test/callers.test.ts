@@ -3,7 +3,6 @@ import type { RouteOptions } from 'fastify'
 import { describe, expect } from 'vitest'
 import { bodyReader } from '../src/http/arrivals.ts'
 import { answerTo } from '../src/http/callers.ts'
-import { pacing } from '../src/http/pace.ts'
 import { httpServer } from '../src/http/server.ts'
 import { createLog } from '../src/log.ts'
 import { access } from '../src/members/access.ts'
@@ -180,7 +179,7 @@ describe('a server', () => {
       log: createLog('silent'),
       metrics: createMetrics(),
       readBody: bodyReader(),
-      pace: pacing(),
+      pace: () => 0,
       authenticate: () => ({}),
       handleIngestError: (error) => {
         throw error

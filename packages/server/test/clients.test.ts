@@ -156,18 +156,14 @@ function goClient(): Client {
   }
 }
 
-/** Gigabytes come from one address: at the default pace that would take an hour. */
-const paceLimits = { bytesPerSecond: 256 * 1_048_576, burstBytes: 256 * 1_048_576 }
-
 const test = base.extend<{ ingesting: IngestService; limited: Service; held: Service }>({
   ingesting: async ({ recordings, address, project }, use) => {
-    const service = await startIngesting(recordings, address, project, { paceLimits })
+    const service = await startIngesting(recordings, address, project)
     await use(service)
     await service.close()
   },
   held: async ({ db, address, project }, use) => {
     const service = await startService(db, address, project, {
-      paceLimits,
       held: { isHeld: () => true, holds: () => 1 },
     })
     await use(service)
@@ -176,7 +172,6 @@ const test = base.extend<{ ingesting: IngestService; limited: Service; held: Ser
   limited: async ({ db, address, project }, use) => {
     // One request and then none for a day.
     const service = await startService(db, address, project, {
-      paceLimits,
       rateLimit: tokenBuckets(1 / 86_400, 1),
     })
     await service.send('/v1/persons')

@@ -43,6 +43,7 @@ export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = asyn
     })
     refuseForeignOrigin(request, context.publicUrl)
     request.signedIn = (await signedInOf(context.signIn, request, reply)) ?? null
+    request.isKnown = request.signedIn !== null
     refuseUnlessAllowed(request)
     const { proof } = ruleOf(operationOf(request.routeOptions.schema))
     if (proof === 'recent') await refuseUnlessProven(context.db.sql, request, proof)

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { errorCodes, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 import { networkOf } from './network.ts'
-import { type Pace, pacing } from './pace.ts'
+import { type Pace, partBytes } from './pace.ts'
 import { continueRequest } from './requests.ts'
 
 export interface ArrivalLimits {
@@ -43,7 +43,7 @@ const sweepMilliseconds = 500
  * slowly is ended, and where bodies take too much memory the oldest one of the network that has the
  * most is ended.
  */
-export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = pacing()): ReadBody {
+export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = () => 0): ReadBody {
   const arrivals = new Set<Arrival>()
   const bytesByNetwork = new Map<string, number>()
   let bytes = 0
@@ -109,7 +109,7 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = p
       if (arrival.bytes + part.length > maximum) finish(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE())
       else count(arrival, part.length)
       // What is held back is not slow.
-      arrival.startedAt += holdBack(payload, pace(request, part.length))
+      arrival.startedAt += holdBack(payload, pace(request, part.length / partBytes))
     }
     // Every body ends with 'close'; an error is made only for one that broke off.
     const broken = () => {

@@ -1,39 +1,92 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { ApiError } from '../api-error.ts'
 import { networkOf } from './network.ts'
 
-export interface PaceLimits {
-  /** Of bodies from one network, on average. */
-  bytesPerSecond: number
-  /** Read at once before the average holds. */
-  burstBytes: number
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whether it came with a working secret key, or from a signed-in member. */
+    isKnown: boolean
+  }
 }
 
-/** More than the line of an office has; a service that reads a gigabyte a second does nothing else. */
-export const paceLimits: PaceLimits = {
-  bytesPerSecond: 16 * 1_048_576,
-  burstBytes: 64 * 1_048_576,
+/** What is served to one network of strangers. */
+export interface PaceLimits {
+  /** On average. */
+  requestsPerSecond: number
+  /** Served at once before the average holds. */
+  burstRequests: number
 }
+
+/** Of a body: each of them counts as one request. */
+export const partBytes = 163_840
+
+/** Files and pages are had for much less than what is stored. */
+const readRequests = 0.25
 
 /**
- * Counts bytes of a body that were read, and returns for how many milliseconds it is to be read no
- * further: TCP holds its client back meanwhile, which costs nobody anything.
+ * Counts what is served to a request's network, and returns for how many milliseconds this request is
+ * to wait: at most `longestMilliseconds`, for which nothing more is counted.
  */
-export type Pace = (request: FastifyRequest, bytes: number) => number
+export type Pace = (request: FastifyRequest, requests: number) => number
+
+export const longestMilliseconds = 5_000
 
 const networksMaximum = 100_000
 
-/** Bodies of backends, whose key is known, are read as fast as they come. */
-export function pacing({ bytesPerSecond, burstBytes }: PaceLimits = paceLimits): Pace {
-  const networks = new Map<string, { bytes: number; at: number }>()
-  return (request, bytes) => {
-    if (request.keyId !== '') return 0
+/** Backends and members are served as fast as they come. */
+export function pacing({ requestsPerSecond, burstRequests }: PaceLimits): Pace {
+  /** When each network has been served what it asked for so far. */
+  const servedAt = new Map<string, number>()
+  const spacing = 1_000 / requestsPerSecond
+  return (request, requests) => {
+    if (request.isKnown) return 0
     const network = networkOf(request.ip)
     const now = performance.now()
-    const before = networks.get(network)
-    const drained = before ? ((now - before.at) / 1_000) * bytesPerSecond : 0
-    const level = Math.max(0, (before?.bytes ?? 0) - drained) + bytes
-    if (!before && networks.size >= networksMaximum) networks.clear()
-    networks.set(network, { bytes: level, at: now })
-    return Math.max(0, Math.ceil(((level - burstBytes) / bytesPerSecond) * 1_000))
+    const begin = Math.max(servedAt.get(network) ?? 0, now - burstRequests * spacing)
+    const end = Math.min(begin + requests * spacing, now + longestMilliseconds)
+    if (servedAt.size >= networksMaximum) servedAt.clear()
+    servedAt.set(network, end)
+    return Math.max(0, Math.round(end - now))
   }
+}
+
+/**
+ * Spaces out the requests of one network of strangers: one that asks for much waits, and is refused
+ * where it would wait for long. Without a pace, only what was refused for asking too often waits.
+ */
+export function spaceOut(app: FastifyInstance, pace: Pace): void {
+  app.decorateRequest('isKnown', false)
+  const counted = new WeakSet<FastifyRequest>()
+  const paceOf = (request: FastifyRequest) =>
+    pace(request, request.method === 'GET' ? readRequests : 1)
+  // After whoever it is was asked for, and before anything of a body is read.
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    if (isWatched(request)) return done(null, payload)
+    counted.add(request)
+    const wait = paceOf(request)
+    if (wait === 0) done(null, payload)
+    else if (wait < longestMilliseconds) setTimeout(done, wait, null, payload)
+    else done(tooMany())
+  })
+  app.addHook('onSend', (request, reply, payload, done) => {
+    // What was refused before has not waited yet.
+    const wait = counted.has(request) || isWatched(request) ? 0 : paceOf(request)
+    const longest = Math.max(wait, reply.statusCode === 429 ? refusedMilliseconds : 0)
+    if (longest === 0) done(null, payload)
+    else setTimeout(done, longest, null, payload)
+  })
+}
+
+/** To ask again at once gets nobody more refusals than a few a second on each connection. */
+export const refusedMilliseconds = 200
+
+/** What looks at the service itself waits for nobody. */
+function isWatched({ routeOptions }: FastifyRequest): boolean {
+  return /^\/(?:health|metrics)/.test(routeOptions.url ?? '')
+}
+
+function tooMany(): ApiError {
+  return new ApiError('rate_limited', 'Too many requests from this network; try again later.', {
+    headers: { 'retry-after': String(longestMilliseconds / 1_000) },
+  })
 }

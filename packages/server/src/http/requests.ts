@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
-import type { Pace } from './pace.ts'
+import { type Pace, partBytes } from './pace.ts'
 
 /** Asks the client for the body it holds back; there while nobody has. */
 const sendContinue = Symbol('send continue')
@@ -112,19 +112,6 @@ export function answerAfterBodies(app: FastifyInstance, pace: Pace): void {
   })
 }
 
-/**
- * A client that is refused for asking too often gets the response a little later: to ask again at once, as fast as
- * it goes, gets nobody more refusals than a few a second on each connection.
- */
-export function holdBackLimited(app: FastifyInstance): void {
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (reply.statusCode !== 429) return done(null, payload)
-    setTimeout(done, limitedMilliseconds, null, payload)
-  })
-}
-
-const limitedMilliseconds = 200
-
 /** Reads and forgets the rest of a body; tells whether that was all of it. */
 function drain(request: FastifyRequest, pace: Pace, done: (isWhole: boolean) => void): void {
   const body = request.raw
@@ -142,7 +129,7 @@ function drain(request: FastifyRequest, pace: Pace, done: (isWhole: boolean) => 
     bytes += part.length
     silence.refresh()
     if (bytes > drainBytesMaximum) return end()
-    const rest = pace(request, part.length)
+    const rest = pace(request, part.length / partBytes)
     if (rest === 0) return
     body.pause()
     resting = setTimeout(() => {

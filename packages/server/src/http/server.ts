@@ -18,12 +18,11 @@ import { addJsonParser, bodyBytesMaximum } from './body.ts'
 import { type Authenticate, requireCallers } from './callers.ts'
 import { type DepartureLimits, endSlowReaders } from './departures.ts'
 import { errorHandler, outageOf } from './errors.ts'
-import type { Pace } from './pace.ts'
+import { type Pace, refusedMilliseconds, spaceOut } from './pace.ts'
 import { parseQuery, refuseBrokenQueries } from './query.ts'
 import {
   answerAfterBodies,
   handleExpectations,
-  holdBackLimited,
   refuseAmbiguousHost,
   refuseUnknownInput,
 } from './requests.ts'
@@ -70,8 +69,8 @@ export function httpServer(options: ServerOptions) {
   refuseUnknownRoutes(app, options.sendPage)
   refuseUnknownInput(app)
   refuseBrokenQueries(app)
+  spaceOut(app, options.pace)
   answerAfterBodies(app, options.pace)
-  holdBackLimited(app)
   closeConnectionsThatGoIdle(app)
   return app
 }
@@ -192,10 +191,10 @@ function answerBrokenRequest(
   const body = JSON.stringify(refusal.body(requestId))
   // Its client may keep its half open without end.
   setTimeout(() => socket.destroy(), brokenMilliseconds).unref()
-  socket.end(
+  const head =
     `HTTP/1.1 ${refusal.status} ${refusal.code}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  )
+    `X-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`
+  setTimeout(() => socket.end(head + body), refusedMilliseconds).unref()
 }
 
 function refusalOfBroken({ code, rawPacket }: { code?: string; rawPacket?: unknown }): ApiError {

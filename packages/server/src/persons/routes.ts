@@ -6,6 +6,7 @@ import { invalid } from '../api-error.ts'
 import { isStorable } from '../http/body.ts'
 import { type Cursors, readPage } from '../http/page.ts'
 import type { Db } from '../sql.ts'
+import { linesOf } from '../turns.ts'
 import { externalIdOf } from './external-id.ts'
 import { sendPage, sendPerson } from './replies.ts'
 import { searchPersons } from './search.ts'
@@ -20,6 +21,9 @@ import {
 } from './store.ts'
 import { personWriter } from './writer.ts'
 
+/** Large persons of one project that are read at a time: many pages of them are sent no faster than one. */
+const largeOfProjectAtOnce = 1
+
 type PageQuery = Static<typeof listPersons.schema.querystring>
 
 export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors }> = async (
@@ -27,6 +31,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
   { db, cursors },
 ) => {
   const writePerson = personWriter(db)
+  const inLine = linesOf(largeOfProjectAtOnce)
 
   function write(writing: PersonWrite, { headers }: FastifyRequest) {
     const bodyBytes = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
@@ -79,7 +84,8 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
     ...listPersons,
     handler: async ({ projectId, query }, reply) => {
       const { persons, nextCursor } = await findPage(db, cursors, projectId, query)
-      const findLarge = (id: string) => findPersonById(db.sql, projectId, id)
+      const findLarge = (id: string) =>
+        inLine(String(projectId), () => findPersonById(db.sql, projectId, id))
       return sendPage(reply, persons, nextCursor, findLarge)
     },
   })

@@ -91,6 +91,7 @@ export function secretKeyAuthentication(
     }
     request.projectId = key.projectId
     request.keyId = key.id
+    request.isKnown = true
     try {
       return rateLimit?.(key.id) ?? {}
     } catch (refusal) {
