@@ -3,6 +3,7 @@ import { readProjectSummary } from '../src/dashboard/project-store.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { newKeyText } from '../src/projects/key-text.ts'
 import { tokenBuckets } from '../src/projects/rate-limit.ts'
+import { openQuotas } from '../src/recordings/quotas.ts'
 import { newProject, sendRaw, startService } from './fixtures.ts'
 import { plainEvents, shiftClock, startIngesting, test } from './recordings-fixtures.ts'
 
@@ -49,6 +50,29 @@ describe('the bytes of a day', () => {
     const summary = await readProjectSummary(db.sql, project.id)
     expect(summary.recordedBytesToday).toBeGreaterThanOrEqual(chunk.length * 3)
     expect(summary.recordingsRefusedToday).toBeGreaterThanOrEqual(2)
+  })
+
+  test('of a project are limited while they are being added up, too', async ({ project, db }) => {
+    const limits = { bytesPerProject: 100, bytesPerAddress: 0 }
+    const quotas = openQuotas(db.sql, limits, (exceeded) => new Error(exceeded))
+    quotas.count(project.id, '10.0.0.1', 60)
+    await quotas.flush()
+    quotas.count(project.id, '10.0.0.1', 60)
+    let flushed: Promise<void> | undefined
+    await db.begin(async (tx) => {
+      await tx`select from ingest_usage where project_id = ${project.id} for update`
+      flushed = quotas.flush()
+      await expect
+        .poll(
+          () => db.sql`
+            select from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        .toHaveLength(1)
+      expect(() => quotas.admit(project.id, '10.0.0.1')).toThrow('bytes_per_project')
+    })
+    await flushed
+    expect(() => quotas.admit(project.id, '10.0.0.1')).toThrow('bytes_per_project')
   })
 
   test('of an address are limited, without affecting another address', async ({

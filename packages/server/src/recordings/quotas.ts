@@ -34,7 +34,6 @@ export function openQuotas(
   const byProject = new Map<number, { known: number; added: AddedUsage }>()
   const byNetwork = new Map<string, number>()
   let networkDay = 0
-  let cleanedDay = 0
 
   function usageOf(projectId: number) {
     let usage = byProject.get(projectId)
@@ -70,23 +69,19 @@ export function openQuotas(
       usageOf(projectId).added.refused += 1
     },
     async flush() {
-      const day = Math.floor(Date.now() / dayMilliseconds)
       for (const [projectId, usage] of byProject) {
-        const added = usage.added
-        usage.added = { projectId, bytes: 0, refused: 0 }
-        try {
-          const { bytes }: Usage = await addUsage(sql, added)
-          usage.known = bytes
-        } catch (error) {
-          usage.added.bytes += added.bytes
-          usage.added.refused += added.refused
-          throw error
-        }
+        const added = { ...usage.added }
+        const { bytes }: Usage = await addUsage(sql, added)
+        // What came meanwhile is left for the next time; until here all of it counted.
+        usage.known = bytes
+        usage.added.bytes -= added.bytes
+        usage.added.refused -= added.refused
         const isIdle = added.bytes === 0 && added.refused === 0
-        if (isIdle && !isReached(usage.known, limits.bytesPerProject)) byProject.delete(projectId)
+        const isUnsent = usage.added.bytes > 0 || usage.added.refused > 0
+        if (isIdle && !isUnsent && !isReached(usage.known, limits.bytesPerProject)) {
+          byProject.delete(projectId)
+        }
       }
-      if (day === cleanedDay || byProject.size === 0) return
-      cleanedDay = day
     },
   }
 }
