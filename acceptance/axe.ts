@@ -21,12 +21,9 @@ const exclude = [['[data-base-ui-focus-guard]']]
 
 const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
 
-/** What differs between day and night and hardly between widths. Most of the time goes into it. */
-const rulesOfColors = ['color-contrast', 'link-in-text-block']
-
 /**
- * `LETHE_DEEP=1` asks for all rules at both widths in both color schemes. Else the colors are looked
- * at in the wide window alone, and everything else by day alone.
+ * `LETHE_DEEP=1` asks for each screen at both widths in both color schemes. Else it is looked at in
+ * one of the four, the next screen in the next one: nearly all of the time goes into it.
  */
 const isDeep = process.env.LETHE_DEEP === '1'
 
@@ -35,10 +32,8 @@ interface Violation {
   nodes: { html: string; failureSummary: string }[]
 }
 
-type Asked = 'all' | 'colors' | 'all but colors'
-
 /** What axe finds, and whether the page has to be scrolled sideways. */
-async function problemsOf(page: Page, asked: Asked): Promise<string[]> {
+async function problemsOf(page: Page): Promise<string[]> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe)
   // Motion is reduced in these windows, so that what comes in stands at once.
   await expect
@@ -48,12 +43,9 @@ async function problemsOf(page: Page, asked: Asked): Promise<string[]> {
     .toBe(false)
   const found = (await page.evaluate(
     `axe.run(${JSON.stringify({ exclude })}, ${JSON.stringify({
-      runOnly: asked === 'colors' ? { type: 'rule', values: rulesOfColors } : rules,
-      rules: {
-        // A menu hangs beside the page, and closes as soon as the focus leaves it.
-        region: { enabled: (await page.getByRole('menu').count()) === 0 },
-        ...(asked === 'all but colors' && rulesOff(rulesOfColors)),
-      },
+      runOnly: rules,
+      // A menu hangs beside the page, and closes as soon as the focus leaves it.
+      rules: { region: { enabled: (await page.getByRole('menu').count()) === 0 } },
       resultTypes: ['violations'],
     })}).then((result) => result.violations)`,
   )) as Violation[]
@@ -65,47 +57,26 @@ async function problemsOf(page: Page, asked: Asked): Promise<string[]> {
   return overflow > 1 ? [...problems, `wider than the window by ${overflow} pixels`] : problems
 }
 
-const rulesOff = (ids: string[]) => Object.fromEntries(ids.map((id) => [id, { enabled: false }]))
+const looks = [1440, 320].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+)
 
-interface Look {
-  width: number
-  colorScheme: 'light' | 'dark'
-  asked: Asked
-}
-
-const wide: Look[] = [
-  { width: 1440, colorScheme: 'light', asked: 'all' },
-  { width: 1440, colorScheme: 'dark', asked: isDeep ? 'all' : 'colors' },
-]
-const narrow: Look[] = isDeep
-  ? [
-      { width: 320, colorScheme: 'light', asked: 'all' },
-      { width: 320, colorScheme: 'dark', asked: 'all' },
-    ]
-  : [{ width: 320, colorScheme: 'light', asked: 'all but colors' }]
-
-/**
- * Each screen is looked at at each width. What is opened by steps is opened at each width, as it may
- * close when the window changes, and the steps may differ.
- */
+/** Each screen is opened anew for each look: it may close when the window changes. */
 export async function look(page: Page, list: Screen[]): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {}
-  for (const { name, path, ready } of list) {
-    const isText = typeof ready !== 'function'
-    const wait = isText ? shows(ready) : ready
-    for (const looks of [wide, narrow]) {
-      const width = looks[0]?.width ?? 0
+  for (const [place, { name, path, ready }] of list.entries()) {
+    const wait = typeof ready === 'function' ? ready : shows(ready)
+    for (const [turn, { width, colorScheme }] of looks.entries()) {
+      if (!isDeep && turn !== place % looks.length) continue
       await page.setViewportSize({ width, height: 800 })
-      if (!isText || looks === wide || isDeep) await page.goto(path)
+      await page.emulateMedia({ colorScheme })
+      await page.goto(path)
       await wait(page).catch(async (cause) => {
         const text = await page.locator('body').textContent()
         throw new Error(`${name} is not shown, but:\n${text}`, { cause })
       })
-      for (const { colorScheme, asked } of looks) {
-        await page.emulateMedia({ colorScheme })
-        const problems = await problemsOf(page, asked)
-        if (problems.length > 0) found[`${name}, ${colorScheme}, ${width} pixels`] = problems
-      }
+      const problems = await problemsOf(page)
+      if (problems.length > 0) found[`${name}, ${colorScheme}, ${width} pixels`] = problems
     }
   }
   return found

@@ -1,16 +1,28 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { look, openWindow, type Screen, shows } from './axe.ts'
+import { visit } from './forged.ts'
 import {
+  test as base,
   breakBlobs,
   type Lethe,
-  newWindow,
   password,
-  recordVisit,
-  setUp,
   startLethe,
-  test,
+  tryForTheLastTime,
 } from './lethe.ts'
+
+/** A deletion that failed once waits for as long as it is looked at. */
+const test = base.extend<{ lethe: Lethe }>({
+  lethe: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    async ({}, use) => {
+      const { lethe, stop } = await startLethe({ ERASURE_RETRY_DELAYS: '3600,3600,3600,3600' })
+      await use(lethe)
+      await stop()
+    },
+    { scope: 'file' },
+  ],
+})
 
 async function openAda(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'Ada Lovelace' }).click()
@@ -181,20 +193,31 @@ const dialogs: Screen[] = [
   },
 ]
 
-/** Ada with a recording that cannot be erased, and somebody beside her; her deletion is asked for. */
-async function deleteInVain(page: Page, lethe: Lethe): Promise<void> {
-  const browser = page.context().browser()
-  if (!browser) throw new Error('The page has no browser.')
-  for (const [externalId, name] of [
-    ['ada', 'Ada Lovelace'],
-    ['grace', 'Grace Hopper'],
-  ]) {
-    await lethe.api('POST', '/v1/persons', { externalId, properties: { name } })
-  }
-  await recordVisit(browser, lethe, 'ada')
-  await breakBlobs(lethe)
-  await lethe.api('DELETE', '/v1/persons/ada')
-}
+const isFailing = shows(/Attempt 1 of 5 failed\. The next one starts/)
+
+const waiting: Screen[] = [
+  {
+    name: 'persons of whom one is being deleted',
+    path: '/projects/1/persons',
+    ready: '1 deletion in progress',
+  },
+  {
+    name: 'a person that is being deleted',
+    path: '/projects/1/persons?state=deleting',
+    ready: async (page) => {
+      await openAda(page)
+      await isFailing(page)
+    },
+  },
+  {
+    name: 'a job that goes on',
+    path: '/projects/1/deletions?status=open',
+    ready: async (page) => {
+      await page.getByRole('link', { name: 'ada' }).click()
+      await isFailing(page)
+    },
+  },
+]
 
 /** Asks the dashboard's own interface from within the page. */
 async function ask(page: Page, path: string, body: unknown): Promise<void> {
@@ -204,14 +227,33 @@ async function ask(page: Page, path: string, body: unknown): Promise<void> {
   expect(status, path).toBe(201)
 }
 
+test('axe finds nothing while a deletion waits for its next attempt', { timeout: 600_000 }, async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  for (const [externalId, name] of [
+    ['ada', 'Ada Lovelace'],
+    ['grace', 'Grace Hopper'],
+  ]) {
+    await lethe.api('POST', '/v1/persons', { externalId, properties: { name } })
+  }
+  await visit(lethe, 'ada')
+  await breakBlobs(lethe)
+  await lethe.api('DELETE', '/v1/persons/ada')
+  const page = await openWindow(browser, lethe, owner)
+  expect(await look(page, waiting)).toEqual({})
+  await page.context().close()
+})
+
 test('axe finds nothing where a deletion failed', { timeout: 600_000 }, async ({
   lethe,
   browser,
   owner,
 }) => {
-  await deleteInVain(owner, lethe)
+  await tryForTheLastTime(lethe)
   await owner.goto('/projects/1/persons?state=deletion_failed')
-  await owner.getByRole('link', { name: 'Ada Lovelace' }).waitFor({ timeout: 120_000 })
+  await owner.getByRole('link', { name: 'Ada Lovelace' }).waitFor()
   const page = await openWindow(browser, lethe, owner)
   expect(await look(page, failed)).toEqual({})
   await page.context().close()
@@ -227,45 +269,4 @@ test('axe finds nothing in the dialogs, the menus and an empty project', {
   const page = await openWindow(browser, lethe, owner)
   expect(await look(page, dialogs)).toEqual({})
   await page.context().close()
-})
-
-test('axe finds nothing while a deletion waits for its next attempt', { timeout: 600_000 }, async ({
-  browser,
-}) => {
-  const { lethe, stop } = await startLethe({ ERASURE_RETRY_DELAYS: '3600,3600,3600,3600' })
-  try {
-    const owner = await (await newWindow(browser, lethe)).newPage()
-    await setUp(owner, lethe)
-    await deleteInVain(owner, lethe)
-    const page = await openWindow(browser, lethe, owner)
-    const isFailing = shows(/Attempt 1 of 5 failed\. The next one starts/)
-    const found = await look(page, [
-      {
-        name: 'persons of whom one is being deleted',
-        path: '/projects/1/persons',
-        ready: '1 deletion in progress',
-      },
-      {
-        name: 'a person that is being deleted',
-        path: '/projects/1/persons?state=deleting',
-        ready: async (page) => {
-          await openAda(page)
-          await isFailing(page)
-        },
-      },
-      {
-        name: 'a job that goes on',
-        path: '/projects/1/deletions?status=open',
-        ready: async (page) => {
-          await page.getByRole('link', { name: 'ada' }).click()
-          await isFailing(page)
-        },
-      },
-    ])
-    expect(found).toEqual({})
-    await page.context().close()
-    await owner.context().close()
-  } finally {
-    await stop()
-  }
 })

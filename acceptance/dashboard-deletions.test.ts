@@ -3,7 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { breakBlobs, newWindow, recordVisit, test } from './lethe.ts'
+import { visit } from './forged.ts'
+import { breakBlobs, newWindow, test } from './lethe.ts'
 
 async function openPerson(page: Page, name: string): Promise<void> {
   await page.goto(`/projects/1/persons?search=${encodeURIComponent(name)}`)
@@ -18,14 +19,13 @@ function command(...words: string[]): string {
 
 test('a deletion that fails shows its attempts, ends as failed, and can be requested again', async ({
   lethe,
-  browser,
   owner,
 }) => {
   await lethe.api('POST', '/v1/persons', {
     externalId: 'ada',
     properties: { name: 'Ada Lovelace' },
   })
-  await recordVisit(browser, lethe, 'ada')
+  await visit(lethe, 'ada')
   const heal = await breakBlobs(lethe)
   await openPerson(owner, 'Ada Lovelace')
   await owner.getByRole('button', { name: 'Delete…' }).click()
@@ -71,14 +71,13 @@ test('a deletion that fails shows its attempts, ends as failed, and can be reque
 
 test('the page of an erased person says so and has a receipt that can be verified', async ({
   lethe,
-  browser,
   owner,
 }) => {
   await lethe.api('POST', '/v1/persons', {
     externalId: 'grace',
     properties: { name: 'Grace Hopper' },
   })
-  const recorded = await recordVisit(browser, lethe, null)
+  const recorded = await visit(lethe, null)
   // The whole of the visit was before this.
   const linked = await fetch(`${lethe.url}/ingest/v1/identify?key=${lethe.publicKey}`, {
     method: 'POST',
@@ -133,16 +132,12 @@ test('the page of an erased person says so and has a receipt that can be verifie
   await dialog.getByText('The signature doesn’t match').waitFor()
 })
 
-test('kept recordings stay playable and are linked to nobody', async ({
-  lethe,
-  browser,
-  owner,
-}) => {
+test('kept recordings stay playable and are linked to nobody', async ({ lethe, owner }) => {
   await lethe.api('POST', '/v1/persons', {
     externalId: 'alan',
     properties: { name: 'Alan Turing' },
   })
-  await recordVisit(browser, lethe, 'alan')
+  await visit(lethe, 'alan')
   await openPerson(owner, 'Alan Turing')
   await owner.getByRole('button', { name: 'Delete…' }).click()
   await owner.getByText('They may still show personal data').waitFor()
@@ -161,13 +156,9 @@ test('kept recordings stay playable and are linked to nobody', async ({
     .waitFor({ state: 'attached', timeout: 30_000 })
 })
 
-test('a recording leaves the screen when its person is erased', async ({
-  lethe,
-  browser,
-  owner,
-}) => {
+test('a recording leaves the screen when its person is erased', async ({ lethe, owner }) => {
   await lethe.api('POST', '/v1/persons', { externalId: 'edsger' })
-  await recordVisit(browser, lethe, 'edsger')
+  await visit(lethe, 'edsger')
   await owner.goto('/projects/1/sessions?who=identified')
   await owner.getByRole('table', { name: 'Sessions' }).getByRole('link').first().click()
   await owner.getByRole('button', { name: 'Play', exact: true }).waitFor()

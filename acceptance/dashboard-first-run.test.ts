@@ -1,5 +1,18 @@
 import { expect } from 'vitest'
-import { newWindow, recordVisit, test } from './lethe.ts'
+import { visit } from './forged.ts'
+import { test as base, newWindow, recordVisit, setUp } from './lethe.ts'
+
+/** The owner comes in as everybody's first one does. */
+const test = base.extend({
+  owner: [
+    async ({ lethe, browser }, use) => {
+      const page = await (await newWindow(browser, lethe)).newPage()
+      await setUp(page, lethe)
+      await use(page)
+    },
+    { scope: 'file' },
+  ],
+})
 
 test('from the set-up link to the first recording watched', async ({ lethe, browser, owner }) => {
   await owner.getByText('Waiting for the first recording…').waitFor()
@@ -81,18 +94,17 @@ test('a link to a moment opens the recording there', async ({ owner }) => {
 })
 
 test('a filter of the sessions is in the address, and back and reload keep it', async ({
-  browser,
   lethe,
   owner,
 }) => {
-  await recordVisit(browser, lethe, null)
+  await visit(lethe, null)
   await owner.goto('/projects/1/sessions')
   const rows = owner.getByRole('table', { name: 'Sessions' }).locator('tbody tr')
   await expect.poll(() => rows.count()).toBe(3)
   await owner.getByLabel('Who').selectOption('anonymous')
   await expect.poll(() => rows.count()).toBe(2)
   // A row leads on wherever it is clicked.
-  await rows.getByText('/demo').click()
+  await rows.getByText('shop.example').click()
   await owner.getByRole('heading', { name: 'Anonymous visitor' }).waitFor()
   await owner.goBack()
   await expect.poll(() => rows.count()).toBe(2)

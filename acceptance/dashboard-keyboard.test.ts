@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { newWindow, ownerEmail, password, recordVisit, test } from './lethe.ts'
+import { visit } from './forged.ts'
+import { newWindow, ownerEmail, password, test } from './lethe.ts'
 
 /** The control that has the focus, as it would be read out; `isSeen`: something is drawn around it. */
 interface Focused {
@@ -53,7 +54,7 @@ test('a person is found, deleted and proved to be gone with the keyboard alone',
   void owner
   await lethe.api('POST', '/v1/persons', { externalId: 'keys', properties: { name: 'Only Keys' } })
   await lethe.api('POST', '/v1/persons', { externalId: 'mice', properties: { name: 'Only Mice' } })
-  await recordVisit(browser, lethe, 'keys')
+  await visit(lethe, 'keys')
   const page = await (await newWindow(browser, lethe)).newPage()
   const { keyboard } = page
 

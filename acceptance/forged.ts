@@ -29,29 +29,42 @@ export function page(head: Node[], body: Node[]): object[] {
 
 /** Sends a session of these tabs as the SDK would; returns its id. */
 export async function send(lethe: Lethe, tabs: Timed[][]): Promise<string> {
-  const post = (path: string, query: object, body: Uint8Array | string) =>
-    fetch(
-      `${lethe.url}/ingest/v1/${path}?${new URLSearchParams(query as Record<string, string>)}`,
-      {
-        method: 'POST',
-        body: body as Uint8Array<ArrayBuffer>,
-      },
-    )
+  return (await sendAs(lethe, null, tabs)).sessionId
+}
+
+/** A visit of one page, in which its button was clicked; by nobody, or by who was identified. */
+export async function visit(lethe: Lethe, userId: string | null): Promise<{ browserId: string }> {
+  const button = el('button', {}, txt('Add to basket'))
+  const events = page([], [el('h1', {}, txt('Fennel & Fig')), button])
+  const click = { type: 3, data: { source: 2, type: 2, id: button.id, x: 1, y: 1 } }
+  return sendAs(lethe, userId, [spaced([...events, click], 500)])
+}
+
+async function sendAs(lethe: Lethe, userId: string | null, tabs: Timed[][]) {
   const key = lethe.publicKey
-  const start = await post('start', { key }, JSON.stringify({ url: 'https://shop.example/' }))
-  const { browserId, sessionId } = (await start.json()) as { browserId: string; sessionId: string }
+  const post = async (path: string, query: object, body: Uint8Array<ArrayBuffer> | string) => {
+    const parameters = new URLSearchParams({ key, ...query })
+    const answer = await fetch(`${lethe.url}/ingest/v1/${path}?${parameters}`, {
+      method: 'POST',
+      body,
+    })
+    const text = await answer.text()
+    expect(answer.status, text).toBe(200)
+    return JSON.parse(text)
+  }
+  const { browserId, sessionId } = await post(
+    'start',
+    {},
+    JSON.stringify({ url: 'https://shop.example/' }),
+  )
+  if (userId !== null) await post('identify', {}, JSON.stringify({ browserId, userId }))
   for (const [tab, events] of tabs.entries()) {
     let lines: string[] = []
     let size = 0
     let number = 0
     const flush = async () => {
-      const place = { key, browser: browserId, session: sessionId, tab: `t${tab}` }
-      const answer = await post(
-        'chunks',
-        { ...place, number: String(number++) },
-        gzipSync(lines.join('\n')),
-      )
-      expect(answer.status, await answer.text()).toBe(200)
+      const place = { browser: browserId, session: sessionId, tab: `t${tab}` }
+      await post('chunks', { ...place, number: String(number++) }, gzipSync(lines.join('\n')))
       lines = []
       size = 0
     }
@@ -63,7 +76,7 @@ export async function send(lethe: Lethe, tabs: Timed[][]): Promise<string> {
     }
     await flush()
   }
-  return sessionId
+  return { browserId, sessionId }
 }
 
 /** An event, and how many milliseconds after the beginning it was. */

@@ -3,9 +3,11 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterEach, test as base, expect, inject } from 'vitest'
+import { launch } from '../packages/sdk-browser/test/launch.ts'
 import { addressesOf } from '../packages/server/src/embedded/roles.ts'
+import { jobsChannel } from '../packages/server/src/erasure/jobs.ts'
 import { connectOne } from '../packages/server/src/sql.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -33,7 +35,7 @@ afterEach(() => expect(unseen.splice(0), 'requests to elsewhere, and errors in p
 export const test = base.extend<{
   lethe: Lethe
   browser: Browser
-  /** The owner, signed in, in a window of 1440 by 900. */
+  /** The owner, signed in, in an empty window of 1440 by 900. */
   owner: Page
 }>({
   lethe: [
@@ -48,10 +50,7 @@ export const test = base.extend<{
   browser: [
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
     async ({}, use) => {
-      const browser = await chromium.launch({
-        executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-        args: ['--no-sandbox'],
-      })
+      const browser = await launch()
       await use(browser)
       await browser.close()
     },
@@ -59,9 +58,14 @@ export const test = base.extend<{
   ],
   owner: [
     async ({ lethe, browser }, use) => {
-      const page = await (await newWindow(browser, lethe)).newPage()
-      await setUp(page, lethe)
-      await use(page)
+      const context = await newWindow(browser, lethe)
+      // As the page of the set-up link does it.
+      const token = new URL(lethe.setUpLink).hash.slice(1)
+      const set = { token, name: ownerName, email: ownerEmail, password, projectName: 'Web shop' }
+      const headers = { origin: lethe.url }
+      const made = await context.request.post('/dashboard/v1/set-up', { data: set, headers })
+      if (!made.ok()) throw new Error(`The owner could not be made: ${await made.text()}`)
+      await use(await context.newPage())
     },
     { scope: 'file' },
   ],
@@ -69,11 +73,12 @@ export const test = base.extend<{
 
 export const password = 'correct horse battery staple'
 export const ownerEmail = 'margaret@example.com'
+const ownerName = 'Margaret Hamilton'
 
 /** Makes the owner by the set-up link; afterwards the page of the installation is shown. */
 export async function setUp(page: Page, lethe: Lethe): Promise<void> {
   await page.goto(lethe.setUpLink)
-  await page.getByLabel('Your name').fill('Margaret Hamilton')
+  await page.getByLabel('Your name').fill(ownerName)
   await page.getByLabel('Email', { exact: true }).fill(ownerEmail)
   await page.getByLabel('Password').fill(password)
   await page.getByLabel('Project name').fill('Web shop')
@@ -250,8 +255,22 @@ function countChunks(page: Page): () => number {
 
 /** Lets the ten minutes of every proof pass. */
 export async function ageProofs(lethe: Lethe): Promise<void> {
-  const folder = join(lethe.dataDir, 'postgres')
-  const { sql, end } = await connectOne(addressesOf(folder, folder).service)
+  const { sql, end } = await databaseOf(lethe)
   await sql`update auth.sign_ins set proven_at = proven_at - interval '11 minutes'`
   await end()
+}
+
+/** Whatever deletion waits for its next attempt has its last one at once. */
+export async function tryForTheLastTime(lethe: Lethe): Promise<void> {
+  const { sql, end } = await databaseOf(lethe)
+  await sql`
+    update deletion_jobs set attempts = 4, next_attempt_at = app_now()
+    where status = 'running' and lease_token is null`
+  await sql`select pg_notify(${jobsChannel}, '')`
+  await end()
+}
+
+function databaseOf({ dataDir }: Lethe) {
+  const folder = join(dataDir, 'postgres')
+  return connectOne(addressesOf(folder, folder).service)
 }

@@ -1,22 +1,14 @@
 import { rm } from 'node:fs/promises'
-import {
-  type Browser,
-  type BrowserContext,
-  chromium,
-  type Page,
-  type Request,
-} from 'playwright-core'
+import type { Browser, BrowserContext, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { launch } from '../../sdk-browser/test/launch.ts'
 import { hostileRecordings } from './hostile.ts'
 import { buildReplay, type ReplayHost, startReplayHost } from './replay-host.ts'
 
 let browser: Browser
 
 beforeAll(async () => {
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-    args: ['--no-sandbox'],
-  })
+  browser = await launch()
 })
 
 afterAll(() => browser.close())
@@ -86,29 +78,33 @@ type Result = { name: string; seen: string[]; said: string[] }
 /** Each plays its part of the recordings at a host of its own, as most of it is waiting. */
 const lanes = 4
 
-/** Where a layer is taken away each third recording is played, with `LETHE_DEEP=1` all. */
+/** Where a layer is taken away each tenth recording is played, with `LETHE_DEEP=1` all. */
 const isDeep = process.env.LETHE_DEEP === '1'
 
+/** The replay frame with its filter and without, built once. */
+const built: Record<string, Promise<string>> = {}
+
+afterAll(async () => {
+  for (const folder of Object.values(built)) await rm(await folder, { recursive: true })
+})
+
 async function playAll(layers: { filter: boolean; policy: boolean }): Promise<Result[]> {
-  const built = await buildReplay(layers)
-  const every = isDeep || (layers.filter && layers.policy) ? 1 : 3
-  try {
-    const parts = await Promise.all(
-      Array.from({ length: lanes }, (_, lane) => playPart(built, layers, lane, every)),
-    )
-    return parts.flat()
-  } finally {
-    await rm(built, { recursive: true, force: true })
-  }
+  built[`${layers.filter}`] ??= buildReplay(layers)
+  const folder = await built[`${layers.filter}`]
+  const every = isDeep || (layers.filter && layers.policy) ? 1 : 10
+  const parts = await Promise.all(
+    Array.from({ length: lanes }, (_, lane) => playPart(folder, layers, lane, every)),
+  )
+  return parts.flat()
 }
 
 async function playPart(
-  built: string,
+  folder: string,
   layers: { filter: boolean; policy: boolean },
   lane: number,
   every: number,
 ): Promise<Result[]> {
-  const host = await startReplayHost(built, layers)
+  const host = await startReplayHost(folder, layers)
   const context = await browser.newContext()
   const results: Result[] = []
   const part = hostileRecordings(`${host.url}/trap`)

@@ -249,44 +249,6 @@ test.concurrent('a change of route in a single-page application is recorded, mas
   expect(data.payload).toEqual({ href: `${site.url}/orders?token=*#*` })
 })
 
-test.concurrent('page views are counted: loads, routes and pages restored by back, not queries, anchors or pauses', async ({
-  lethe,
-  site,
-  page,
-}) => {
-  const pages = () =>
-    lethe.requests('chunks').reduce((sum, { query }) => sum + Number(query.pages ?? 0), 0)
-  const go = async (way: string, url: string) => {
-    await page.evaluate(
-      ([method, to]) => {
-        history[method as 'pushState']({}, '', to)
-        document.querySelector('p')?.append(` ${to} `)
-      },
-      [way, url] as const,
-    )
-    await until(() => JSON.stringify(lethe.events()).includes(` ${url} `))
-  }
-  site.set('/', html(lethe, '<p></p>'))
-  site.set('/next', html(lethe, '<p></p>'))
-  await page.goto(`${site.url}/`)
-  await until(() => pages() === 1)
-  await go('pushState', '/orders')
-  await until(() => pages() === 2)
-  await go('replaceState', '/orders?sort=price')
-  await go('pushState', '/orders#second')
-  await go('pushState', '/orders#/order/7')
-  await until(() => pages() === 3)
-  await page.goto(`${site.url}/next`)
-  await until(() => pages() === 4)
-  await page.evaluate(() => history.back())
-  await until(() => pages() === 5)
-  // Another session of the same view has one page too.
-  await page.evaluate(() => globalThis.lethe?.reset())
-  await until(() => new Set(lethe.chunks.map(({ session }) => session)).size === 2)
-  await until(() => pages() === 6)
-  expect(lethe.requests('chunks').filter(({ query }) => query.pages === '0')).toEqual([])
-})
-
 /** Ids differ between two recordings; what the masker drops from one is dropped from both. */
 // biome-ignore lint/suspicious/noExplicitAny: nodes of many shapes
 function comparable(node: any): unknown {

@@ -72,31 +72,6 @@ describe.concurrent('when the page goes away', () => {
     await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
     await until(() => has(lethe, 'HIDDEN'))
   })
-
-  test('a page that comes back from the bfcache is recorded on, with a snapshot', async ({
-    lethe,
-    site,
-    page,
-  }) => {
-    site.set('/', html(lethe, '<p>first</p>'))
-    site.set('/next', html(lethe, '<p>next</p>'))
-    await page.goto(`${site.url}/`)
-    await until(() => lethe.events().some(isSnapshot))
-    await page.evaluate(() => {
-      addEventListener('pageshow', (event) => (document.body.id = `persisted-${event.persisted}`))
-    })
-    await page.goto(`${site.url}/next`)
-    await until(() => lethe.events().filter(isSnapshot).length === 2)
-    await page.evaluate(() => history.back())
-    // Unlike evaluate(), it may begin in the page that is left.
-    await page.waitForFunction(() => document.body?.id === 'persisted-true')
-    await until(() => lethe.events().filter(isSnapshot).length === 3)
-    await say(page, 'BACK')
-    await until(() => has(lethe, 'BACK'))
-    const numbers = lethe.chunks.map(({ tab, number }) => `${tab} ${number}`)
-    expect(new Set(numbers).size).toBe(numbers.length)
-    expect(new Set(lethe.chunks.map(({ session }) => session)).size).toBe(1)
-  })
 })
 
 describe.concurrent('when the server cannot be reached', () => {

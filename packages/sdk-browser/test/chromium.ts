@@ -2,9 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { test as base } from 'vitest'
 import { build } from '../build.ts'
+import { launch } from './launch.ts'
 import { type LetheServer, startLetheServer } from './lethe-server.ts'
 import { type Site, startSite } from './site.ts'
 
@@ -57,18 +58,6 @@ export const test = base.extend<{
     await use(await context.newPage())
   },
 })
-
-export function launch() {
-  return chromium.launch({
-    executablePath: '/usr/bin/chromium',
-    // Playwright keeps pages out of the bfcache, where real ones go.
-    ignoreDefaultArgs: ['--disable-back-forward-cache'],
-    args: [
-      ...['--no-sandbox', '--headless', '--disable-gpu', '--disable-quic', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-    ],
-  })
-}
 
 export const KEY = 'pk_test'
 
