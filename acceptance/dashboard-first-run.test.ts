@@ -1,9 +1,10 @@
+import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { visit } from './forged.ts'
 import { test as base, newWindow, recordVisit, setUp } from './lethe.ts'
 
 /** The owner comes in as everybody's first one does. */
-const test = base.extend({
+const test = base.extend<{ owner: Page }>({
   owner: [
     async ({ lethe, browser }, use) => {
       const page = await (await newWindow(browser, lethe)).newPage()

@@ -21,17 +21,17 @@ const test = base.extend<{ lethe: Lethe; folder: string }>({
     },
     { scope: 'file' },
   ],
-  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
-  folder: async ({}, use) => {
-    const folder = await mkdtemp(join(import.meta.dirname, 'generated-'))
-    await run(process.execPath, [
-      join(import.meta.dirname, 'generate-clients.ts'),
-      description,
-      folder,
-    ])
-    await use(folder)
-    await rm(folder, { recursive: true })
-  },
+  folder: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    async ({}, use) => {
+      const folder = await mkdtemp(join(import.meta.dirname, 'generated-'))
+      const script = join(import.meta.dirname, 'generate-clients.ts')
+      await run(process.execPath, [script, description, folder])
+      await use(folder)
+      await rm(folder, { recursive: true })
+    },
+    { scope: 'file' },
+  ],
 })
 
 /** Throws with what the compiler says of a file and all that it imports. */
@@ -121,9 +121,9 @@ test('a client of hey-api drives the service', async ({ lethe, folder }) => {
   const refused = await sdk.getPerson({ path: { externalId } })
   expect(refused.error.error.code).toBe('person_not_found')
   await writeFile(
-    join(folder, 'driver.ts'),
+    join(folder, 'names.ts'),
     `import type { DeletionJob, Error, Person, Session } from './hey-api/types.gen.ts'
     export const names: [Person?, DeletionJob?, Session?, Error?] = []`,
   )
-  await compile(join(folder, 'driver.ts'))
+  await compile(join(folder, 'names.ts'))
 })

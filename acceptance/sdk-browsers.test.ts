@@ -28,12 +28,15 @@ function smokeIn(driver: Driver): void {
     return
   }
   const test = base.extend<{ window: Driven }>({
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
-    window: async ({}, use) => {
-      const window = await driver.launch()
-      await use(window)
-      await window.close()
-    },
+    window: [
+      // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+      async ({}, use) => {
+        const window = await driver.launch()
+        await use(window)
+        await window.close()
+      },
+      { scope: 'file' },
+    ],
   })
 
   describe(`in ${driver.name}`, () => {

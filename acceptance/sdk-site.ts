@@ -4,10 +4,10 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { type Site, startSite } from '../packages/sdk-browser/test/site.ts'
+import { type Site, startSite, until } from '../packages/sdk-browser/test/site.ts'
 import { test as base, type Lethe } from './lethe.ts'
 
-export type { Site }
+export { type Site, until }
 
 /** What the SDK keeps of itself in a browser. */
 export interface Identity {
@@ -25,15 +25,12 @@ export type Event = any
 
 /** `visitor`: a browser profile of its own; `page`: a tab of it. */
 export const test = base.extend<{ site: Site; visitor: BrowserContext; page: Page }>({
-  site: [
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
-    async ({}, use) => {
-      const { site, stop } = await startSite()
-      await use(site)
-      await stop()
-    },
-    { scope: 'file' },
-  ],
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+  site: async ({}, use) => {
+    const { site, stop } = await startSite()
+    await use(site)
+    await stop()
+  },
   visitor: async ({ browser }, use) => {
     const visitor = await browser.newContext()
     await use(visitor)
@@ -51,17 +48,6 @@ export async function recordedPage(lethe: Lethe, body: string, nonce = ''): Prom
     .replaceAll('<script>', nonce ? `<script nonce="${nonce}">` : '<script>')
   const head = `<meta charset="utf-8"><link rel="icon" href="data:,"><title>Shop</title>${snippet}`
   return `<!doctype html><html lang="en"><head>${head}</head><body>${body}</body></html>`
-}
-
-/** Waits for a state, and returns it. */
-export async function until<T>(what: () => T | Promise<T>): Promise<NonNullable<T>> {
-  let seen: T | undefined
-  const look = async () => {
-    seen = await what()
-    return Boolean(seen)
-  }
-  await expect.poll(look, { timeout: 90_000, interval: 100 }).toBe(true)
-  return seen as NonNullable<T>
 }
 
 /** Whom the page's browser is to the server; nothing while it is nobody. */

@@ -7,6 +7,7 @@ need() { # need COMMAND-OR-FILE PACKAGE...
   command -v "$1" >/dev/null 2>&1 || [ -e "$1" ] || { shift; missing="$missing $*"; }
 }
 need chromium chromium
+need chromium-headless-shell chromium-headless-shell
 need firefox-esr firefox-esr
 need WebKitWebDriver webkit2gtk-driver
 need Xvfb xvfb

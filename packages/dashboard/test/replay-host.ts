@@ -23,7 +23,7 @@ interface Layers {
 }
 
 /** Builds the replay frame as it is served. Returns the folder, which is the caller's to remove. */
-export async function buildReplay(layers: Layers): Promise<string> {
+export async function buildReplay({ filter }: Pick<Layers, 'filter'>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'lethe-replay-'))
   await build({
     root,
@@ -34,7 +34,7 @@ export async function buildReplay(layers: Layers): Promise<string> {
       emptyOutDir: true,
       rolldownOptions: { input: join(root, 'replay.html') },
     },
-    ...(!layers.filter && {
+    ...(!filter && {
       plugins: [
         {
           name: 'no-filter',
@@ -69,7 +69,9 @@ export async function startReplayHost(folder: string, layers: Layers): Promise<R
     }
     if (path.startsWith('/assets/')) {
       const type = extname(path) === '.js' ? 'text/javascript' : 'text/css'
-      return send(type, await readFile(join(folder, path)))
+      // As they are served: what a browser has compiled once it keeps.
+      const headers = { 'cache-control': 'public, max-age=31536000, immutable' }
+      return send(type, await readFile(join(folder, path)), headers)
     }
     if (path !== '/favicon.ico') trapped.push(request.url ?? '')
     response.writeHead(404, { 'access-control-allow-origin': '*' }).end()

@@ -6,12 +6,20 @@ import { hostileRecordings } from './hostile.ts'
 import { buildReplay, type ReplayHost, startReplayHost } from './replay-host.ts'
 
 let browser: Browser
+/** Folders with the built replay frame. */
+let filtered: string
+let unfiltered: string
 
 beforeAll(async () => {
   browser = await launch()
+  filtered = await buildReplay({ filter: true })
+  unfiltered = await buildReplay({ filter: false })
 })
 
-afterAll(() => browser.close())
+afterAll(async () => {
+  await browser.close()
+  for (const folder of [filtered, unfiltered]) await rm(folder, { recursive: true })
+})
 
 /** Everything a recording could do that it must not, seen from the outside. */
 async function misdeeds(
@@ -78,20 +86,12 @@ type Result = { name: string; seen: string[]; said: string[] }
 /** Each plays its part of the recordings at a host of its own, as most of it is waiting. */
 const lanes = 4
 
-/** Where a layer is taken away each tenth recording is played, with `LETHE_DEEP=1` all. */
+/** Where a layer is taken away each eighth recording is played, with `LETHE_DEEP=1` all. */
 const isDeep = process.env.LETHE_DEEP === '1'
 
-/** The replay frame with its filter and without, built once. */
-const built: Record<string, Promise<string>> = {}
-
-afterAll(async () => {
-  for (const folder of Object.values(built)) await rm(await folder, { recursive: true })
-})
-
 async function playAll(layers: { filter: boolean; policy: boolean }): Promise<Result[]> {
-  built[`${layers.filter}`] ??= buildReplay(layers)
-  const folder = await built[`${layers.filter}`]
-  const every = isDeep || (layers.filter && layers.policy) ? 1 : 10
+  const folder = layers.filter ? filtered : unfiltered
+  const every = isDeep || (layers.filter && layers.policy) ? 1 : 8
   const parts = await Promise.all(
     Array.from({ length: lanes }, (_, lane) => playPart(folder, layers, lane, every)),
   )

@@ -37,7 +37,7 @@ const bytes = (lethe: LetheServer) => assets(lethe).filter(({ data }) => data)
 const text = ({ data }: { data: string }) =>
   Buffer.from(data.split(',')[1] ?? '', 'base64').toString()
 
-test('images and fonts that are shown are in the recording, each once a session', async ({
+test.concurrent('images and fonts that are shown are in the recording, each once a session', async ({
   lethe,
   site,
   page,
@@ -69,7 +69,7 @@ test('images and fonts that are shown are in the recording, each once a session'
   expect(JSON.stringify(lethe.events())).not.toContain('canary')
 })
 
-test('strict stores none, an image over the limit is left out, and no credentials are sent', async ({
+test.concurrent('strict stores none, an image over the limit is left out, and no credentials are sent', async ({
   lethe,
   site,
   page,
@@ -105,7 +105,7 @@ const drawn = `<style>
   <div data-lethe-mask><p class="c">x</p><p style="background:url(/hidden-inline.svg)">x</p></div>
   <ul><li class="d">x</li></ul><p class="e">x</p>`
 
-test('images that style sheets draw are in the recording, under the addresses that it has of them', async ({
+test.concurrent('images that style sheets draw are in the recording, under the addresses that it has of them', async ({
   lethe,
   site,
   page,
@@ -136,7 +136,7 @@ test('images that style sheets draw are in the recording, under the addresses th
 const keyed = (lethe: LetheServer, key: string) =>
   bytes(lethe).find((each) => each.key === key) ?? { data: '' }
 
-test('a project can do without images and fonts', async ({ lethe, site, page }) => {
+test.concurrent('a project can do without images and fonts', async ({ lethe, site, page }) => {
   lethe.state.settings = { ...lethe.state.settings, assets: false }
   await shop(lethe, site, '{ assets: true }')
   await page.goto(`${site.url}/`)

@@ -1,5 +1,6 @@
 import type { addedNodeMutation, eventWithTime, serializedNodeWithId } from '@rrweb/types'
 import { expect } from 'vitest'
+import { byDepth } from '../../server/test/proof/deep.ts'
 import { html, isSnapshot, test, until } from './chromium.ts'
 
 /** A node as the page has it, and as the recording tells of it. */
@@ -126,7 +127,7 @@ const change = `async (seed) => {
   return shapeOf(root)
 }`
 
-test.for([1, 2, 3, 4, 5, 6])(
+test.concurrent.for(byDepth([1, 2, 3], [1, 2, 3, 4, 5, 6]))(
   'a page that adds, moves, removes and changes nodes is recorded as it is then, %i',
   async (seed, { lethe, site, page }) => {
     const root = '<div id="root"><p class="first">There from the start <b>with more</b></p></div>'

@@ -108,7 +108,7 @@ test.concurrent('a blocked element is a box of its size in its place, whichever 
   expect(text).not.toContain('CANARY')
 })
 
-test('sheets that shadow roots adopt while the snapshot is taken are recorded', async ({
+test.concurrent('sheets that shadow roots adopt while the snapshot is taken are recorded', async ({
   lethe,
   site,
   page,

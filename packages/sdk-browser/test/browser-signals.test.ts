@@ -55,7 +55,7 @@ async function open(page: Page, url: string, lethe: LetheServer) {
 const sum = (lethe: LetheServer, count: string) =>
   lethe.requests('chunks').reduce((total, { query }) => total + Number(query[count] ?? 0), 0)
 
-test('errors, rejections and what is printed are in the recording, masked, and counted', async ({
+test.concurrent('errors, rejections and what is printed are in the recording, masked, and counted', async ({
   lethe,
   site,
   page,
@@ -97,7 +97,7 @@ test('errors, rejections and what is printed are in the recording, masked, and c
   expect(JSON.stringify(lethe.received)).not.toMatch(/secret|Jane|jane@|4111/)
 })
 
-test('failed and slow requests are recorded with method, masked URL, status and time', async ({
+test.concurrent('failed and slow requests are recorded with method, masked URL, status and time', async ({
   lethe,
   site,
   page,
@@ -137,7 +137,7 @@ test('failed and slow requests are recorded with method, masked URL, status and 
   expect(JSON.stringify(lethe.events())).not.toContain('secret')
 })
 
-test('of requests of one address that are under way together each is told as it ended', async ({
+test.concurrent('of requests of one address that are under way together each is told as it ended', async ({
   lethe,
   site,
   page,
@@ -175,7 +175,7 @@ test('of requests of one address that are under way together each is told as it 
   }
 })
 
-test('rage clicks and dead clicks are recorded with their element', async ({
+test.concurrent('rage clicks and dead clicks are recorded with their element', async ({
   lethe,
   site,
   page,
@@ -213,7 +213,7 @@ test('rage clicks and dead clicks are recorded with their element', async ({
   expect([sum(lethe, 'deadClicks'), sum(lethe, 'rageClicks')]).toEqual([1, 1])
 })
 
-test('a chunk that is sent after a click is not what the click did', async ({
+test.concurrent('a chunk that is sent after a click is not what the click did', async ({
   lethe,
   site,
   page,
@@ -227,7 +227,7 @@ test('a chunk that is sent after a click is not what the click did', async ({
   await until(() => sum(lethe, 'deadClicks') === 1)
 })
 
-test('web vitals are recorded when the page is left', async ({ lethe, site, page }) => {
+test.concurrent('web vitals are recorded when the page is left', async ({ lethe, site, page }) => {
   const body =
     '<h1>Hello</h1><button onclick="for (const t = performance.now(); performance.now() - t < 60;);">x</button>'
   site.set('/', html(lethe, body, '{ signals: { vitals: true } }'))
@@ -244,7 +244,7 @@ test('web vitals are recorded when the page is left', async ({ lethe, site, page
   expect(vitals.LCP).toBeGreaterThan(0)
 })
 
-describe('the page', () => {
+describe.concurrent('the page', () => {
   test('loads no code for signals unless a setting requires it, and records none', async ({
     lethe,
     site,

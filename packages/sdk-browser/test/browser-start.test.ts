@@ -15,7 +15,7 @@ const texts = (server: LetheServer) =>
     .map(({ text }) => text)
     .join('\n')
 
-describe('starts only where wanted', () => {
+describe.concurrent('starts only where wanted', () => {
   test('after start(), also after stop(); what was named before counts', async ({
     lethe: server,
     site,
@@ -88,7 +88,7 @@ describe('starts only where wanted', () => {
   })
 })
 
-describe('what is held back', () => {
+describe.concurrent('what is held back', () => {
   test('before an error is sent with it, and nothing is sent without an error', async ({
     lethe: server,
     site,
@@ -131,7 +131,7 @@ describe('what is held back', () => {
   })
 })
 
-test("a page's sample rate and the project's: the lower counts", async ({
+test.concurrent("a page's sample rate and the project's: the lower counts", async ({
   lethe: server,
   site,
   page,
@@ -144,7 +144,7 @@ test("a page's sample rate and the project's: the lower counts", async ({
   expect(await page.evaluate('"lethe_recorder" in globalThis')).toBe(false)
 })
 
-test('start() records whatever the lot says, and nothing where the project records nothing', async ({
+test.concurrent('start() records whatever the lot says, and nothing where the project records nothing', async ({
   lethe: server,
   site,
   page,
@@ -167,7 +167,7 @@ test('start() records whatever the lot says, and nothing where the project recor
   expect(sent.filter(({ query }) => query.browser === second)).toEqual([])
 })
 
-test('after stop() the history is as it was before, and what covers ours does nothing', async ({
+test.concurrent('after stop() the history is as it was before, and what covers ours does nothing', async ({
   lethe: server,
   site,
   page,
@@ -196,7 +196,7 @@ test('after stop() the history is as it was before, and what covers ours does no
   await until(() => server.events().some(isSnapshot))
 })
 
-test('subdomains are one browser by a cookie, where the page asks for it', async ({
+test.concurrent('subdomains are one browser by a cookie, where the page asks for it', async ({
   lethe: server,
   site,
   browser,

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { test as base } from 'vitest'
 import { build } from '../build.ts'
@@ -9,7 +8,7 @@ import { launch } from './launch.ts'
 import { type LetheServer, startLetheServer } from './lethe-server.ts'
 import { type Site, startSite } from './site.ts'
 
-export type { Site } from './site.ts'
+export { type Site, until } from './site.ts'
 
 /** `lethe` is the server; `site` the customer's; `context` a fresh browser profile's window. */
 export const test = base.extend<{
@@ -66,16 +65,6 @@ export function html(lethe: LetheServer, body: string, options = '{}') {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Shop</title>
     <script src="${lethe.url}/sdk/0.1.0/lethe.js"></script>
     <script>lethe.init('${KEY}', ${options})</script></head><body>${body}</body></html>`
-}
-
-/** Waits for a state, and fails with what it saw last. Tests run beside one another here. */
-export async function until<T>(what: () => T | Promise<T>, seconds = 60): Promise<NonNullable<T>> {
-  for (const end = performance.now() + seconds * 1_000; ; ) {
-    const seen = await what()
-    if (seen) return seen
-    if (performance.now() > end) throw new Error(`It stayed ${JSON.stringify(seen)}.`)
-    await sleep(50)
-  }
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: events of many shapes

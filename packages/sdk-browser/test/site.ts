@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A site of a customer's: its pages by path, on an origin of its own. */
 export interface Site {
@@ -30,5 +31,15 @@ export async function startSite() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },
+  }
+}
+
+/** Waits for a state, and fails with what it saw last. Tests run beside one another here. */
+export async function until<T>(what: () => T | Promise<T>, seconds = 90): Promise<NonNullable<T>> {
+  for (const end = performance.now() + seconds * 1_000; ; ) {
+    const seen = await what()
+    if (seen) return seen
+    if (performance.now() > end) throw new Error(`It stayed ${JSON.stringify(seen)}.`)
+    await sleep(100)
   }
 }
