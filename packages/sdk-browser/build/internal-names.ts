@@ -6,7 +6,7 @@
 const ours = `
   isMarked isMine identity halted retiredAt recordAgain inOrder pageUrl exclusively loadRecorder loadMore
   isDenied calledAt recording record halt platform shared sessions server leave isStarted isStopped discard release ensure isOver retire retired touch moved still aside settle takeMissed hopeless writeAll
-  retrySeconds unguard waiting current`
+  retrySeconds unguard waiting current toldRoots dueRoots watchRoot tellLater tellRoots tellRoot mapForgets`
 const ofRrweb = `
   addIframe addShadowRoot addedSet adoptStyleSheets adoptedStyleSheetCb attachIframe attachLinkElement
   attributeMap blockClass blockSelector bypassOptions canvasManager cssCaptured customElementCb droppedSet

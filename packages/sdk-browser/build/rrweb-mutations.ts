@@ -79,18 +79,44 @@ function mutationObserverCtor() {`,
   },
   {
     why: 'Lists of children are made for each node that is asked for them.',
-    from: 'if (n.childNodes) {\n      n.childNodes.forEach(\n        (childNode) => this.removeNodeFromMap(childNode)\n      );\n    }',
-    by: `for (let child = index.firstChild(n); child; child = index.nextSibling(child)) this.removeNodeFromMap(child);`,
-  },
-  {
-    why: 'The same.',
     from: 'index.childNodes(n).forEach((childN) => deepDelete(addsSet, childN));',
     by: `for (let child = index.firstChild(n); child; child = index.nextSibling(child)) deepDelete(addsSet, child);`,
   },
   {
+    why: `What is in the page is told, wherever it stood before: a node that was put into a new one was
+      lost where what is around that was moved in the same go.`,
+    from: 'for (const n2 of this.movedSet) {',
+    to: 'this.addedSet.add(n2);\n      }',
+    by: 'for (const n2 of this.movedSet) this.addedSet.add(n2);',
+  },
+  {
     why: 'The same.',
-    from: 'index.childNodes(next).forEach((n2) => queue.push(n2));',
-    by: `for (let child = index.firstChild(next); child; child = index.nextSibling(child)) queue.push(child);`,
+    from: 'if (!inDom(parentNode2)) {',
+    to: 'if (this.addedSet.has(index.lastChild(parentNode2))) {',
+    by: 'ancestorBad = !inDom(parentNode2);\n            if (this.addedSet.has(index.lastChild(parentNode2))) {',
+  },
+  {
+    why: 'The same: where a node stood before is not looked at any more.',
+    from: 'if (ancestorBad) {\n          this.droppedSet.add(n);\n          continue;',
+    by: 'if (ancestorBad) {\n          continue;',
+  },
+  {
+    why: 'The same.',
+    from: 'deepDelete(this.addedSet, n);\n              this.droppedSet.add(n);',
+    by: 'deepDelete(this.addedSet, n);',
+  },
+  { why: 'The same.', from: 'processRemoves(n, this.removesSubTreeCache);', by: '' },
+  { why: 'The same.', from: 'this.droppedSet.delete(n);', by: '' },
+  {
+    why: 'The same.',
+    from: '__publicField(this, "droppedSet", ',
+    to: '__publicField(this, "mutationCb");',
+    by: '',
+  },
+  {
+    why: 'The same.',
+    from: 'this.droppedSet = /* @__PURE__ */ new Set();\n      this.removesSubTreeCache = /* @__PURE__ */ new Set();',
+    by: '',
   },
   {
     why: 'The same; and a text is blocked where its element is, which was asked before.',
@@ -101,7 +127,8 @@ function mutationObserverCtor() {`,
   {
     why: 'Taking the first of a list moves all others.',
     from: 'while (this.mapRemoves.length) {\n        this.mirror.removeNodeFromMap(this.mapRemoves.shift());\n      }',
-    by: 'for (const gone of this.mapRemoves.splice(0)) this.mirror.removeNodeFromMap(gone);',
+    by: `for (const gone of this.mapRemoves.splice(0)) this.mirror.removeNodeFromMap(gone);
+      for (const gone of this.mapForgets.splice(0)) this.mirror.removeNodeFromMap(gone, true);`,
   },
   {
     why: `Most changes of one go are of the same element, and what it stands in is the same for all of
@@ -112,7 +139,7 @@ function mutationObserverCtor() {`,
   {
     why: 'The same.',
     from: 'class MutationBuffer {',
-    by: `let blockedTarget, isTargetBlocked, removedTarget, isTargetRemoved;
+    by: `let blockedTarget, isTargetBlocked, isTargetShadow, removedTarget, isTargetRemoved;
 class MutationBuffer {`,
   },
   {
@@ -121,6 +148,7 @@ class MutationBuffer {`,
     by: `if (blockedTarget !== m.target) {
             blockedTarget = m.target;
             isTargetBlocked = isBlocked(m.target, this.blockClass, this.blockSelector, true);
+            isTargetShadow = Boolean(index.host(m.target.getRootNode()));
           }
           if (isTargetBlocked) return;`,
   },

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Plugin } from 'rolldown'
 import { mutationPatches } from './rrweb-mutations.ts'
+import { shadowPatches } from './rrweb-shadows.ts'
 
 export interface Patch {
   why: string
@@ -97,20 +98,6 @@ function initMediaInteractionObserver({`,
 function mergeHooks`,
   },
   {
-    why: 'The same, for shadow roots.',
-    from: '    const manager = this;\n    this.restoreHandlers.push(\n      patch(',
-    to: '  reset() {\n    this.restoreHandlers',
-    by: `    this.restoreHandlers.push(
-      spy(element.prototype, "attachShadow", callbackWrapper((host2) => {
-        const root = index.shadowRoot(host2);
-        if (root && inDom(host2)) this.addShadowRoot(root, doc);
-      }))
-    );
-  }
-  reset() {
-    this.restoreHandlers`,
-  },
-  {
     why: 'The snapshot is ours (src/recording/snapshot.ts): three times as fast, and in slices.',
     from: 'takeFullSnapshot = (isCheckout = false) => {',
     to: '\n  };\n  try {\n    const handlers = [];',
@@ -124,7 +111,7 @@ function mergeHooks`,
         onSerialize: (n) => {
           if (isSerializedIframe(n, mirror)) iframeManager.addIframe(n);
           if (isSerializedStylesheet(n, mirror)) stylesheetManager.trackLinkElement(n);
-          if (hasShadowRoot(n)) shadowDomManager.addShadowRoot(index.shadowRoot(n), document);
+          if (hasShadowRoot(n)) shadowDomManager.addShadowRoot(index.shadowRoot(n));
         },
         onIframeLoad: (iframe, childSn) => {
           iframeManager.attachIframe(iframe, childSn);
@@ -174,9 +161,6 @@ function mergeHooks`,
       const adds = [{ parentId: mirror.getId(frame), nextId: null, node }];
       this.mutationCb({ adds, removes: [], texts: [], attributes: [], isAttachIframe: true });
       this.loadListener?.(frame);
-      const inside = frame.contentDocument;
-      if (inside?.adoptedStyleSheets?.length)
-        this.stylesheetManager.adoptStyleSheets(inside.adoptedStyleSheets, mirror.getId(inside));
     }
   }
   class ShadowDomManager {`,
@@ -419,7 +403,7 @@ import { boxOf } from ${source('recording/box.ts')};
 import { now as nowTimestamp } from ${source('recording/clock.ts')};
 import { foreignText, ruleText } from ${source('recording/css-source.ts')};
 import { FLOOD_RECORDS, flood } from ${source('recording/flood.ts')};
-import { spy, spyOnDeclarations, spyOnInputs, spyOnSheets } from ${source('recording/spies.ts')};
+import { spy, spyOnAdopted, spyOnDeclarations, spyOnInputs, spyOnSheets } from ${source('recording/spies.ts')};
 import { plainNode } from ${source('recording/plain.ts')};
 import { inOwnTask } from ${source('recording/tasks.ts')};
 const recordCanvas = false, inlineImages = false, dataURLOptions = {};
@@ -435,7 +419,7 @@ export function patchRrweb(): Plugin {
       // rrweb prints whole elements of the page to the console.
       handler: (code) =>
         ours +
-        smaller([...patches, ...mutationPatches].reduce(apply, code))
+        smaller([...patches, ...mutationPatches, ...shadowPatches].reduce(apply, code))
           .replace(/\bconsole\.(debug|error|log|warn)\(/g, 'void (')
           .replace(/\bDate\.now\(\)/g, 'nowTimestamp()'),
     },

@@ -15,9 +15,10 @@ export function recordExtras(rrweb: () => Rrweb | undefined, emit: (event: event
     const data = { source: 0, adds: [], removes: [], texts: [], attributes: [{ id, attributes }] }
     emit({ type: 3, data, timestamp: now() } as eventWithTime)
   }
-  const toggled = ({ target, newState }: Event & { newState?: string }) => {
+  const toggled = ({ target }: Event) => {
     if (target instanceof HTMLElement && target.popover) {
-      change(target, { 'data-lethe-popover': newState === 'open' ? '' : null })
+      // The event comes later than what it tells of: the page may have moved it since, which hides it.
+      change(target, { 'data-lethe-popover': target.matches(':popover-open') ? '' : null })
     }
   }
   onStyleSource((sheet) => {

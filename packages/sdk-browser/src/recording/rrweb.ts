@@ -6,7 +6,7 @@ import type { eventWithTime, IMirror, serializedNodeWithId } from '@rrweb/types'
  */
 export interface Rrweb {
   mirror: IMirror<Node>
-  /** One a document and one a shadow root. While locked they collect changes and emit nothing. */
+  /** One, once the page is observed. While locked it collects changes and emits nothing. */
   mutationBuffers: MutationBuffer[]
   genId(): number
   /** rrweb's own way with a node; `null` for one that is not recorded. */
@@ -16,10 +16,7 @@ export interface Rrweb {
   childNodes(node: Node): NodeList
   parentNode(node: Node): Node | null
   shadowRoot(node: Node): ShadowRoot | null
-  stylesheetManager: {
-    reset(): void
-    adoptStyleSheets(sheets: CSSStyleSheet[], hostId: number): void
-  }
+  stylesheetManager: { reset(): void }
   shadowDomManager: { init(): void }
   /** A sheet as text; `null` where it may not be read. */
   stringifyStylesheet(sheet: CSSStyleSheet): string | null

@@ -41,7 +41,6 @@ export function takeSnapshot(
   const timestamp = now()
   const frames: Frame[] = []
   const locked = new Set<MutationBuffer>()
-  const roots = new Set<Document | ShadowRoot>([document])
   let root: serializedNodeWithId | null = null
   let over = false
 
@@ -55,14 +54,6 @@ export function takeSnapshot(
     over = true
     if (events.length) done(events)
     for (const buffer of locked) buffer.unlock()
-    if (!events.length) return
-    // rrweb tells of those of a shadow root when the page attaches it: the snapshot may not have
-    // come to its host by then.
-    for (const root of roots) {
-      const { adoptedStyleSheets: sheets } = root
-      const host = 'host' in root ? root.host : root
-      if (sheets?.length) rrweb.stylesheetManager.adoptStyleSheets(sheets, rrweb.mirror.getId(host))
-    }
   }
   const begin = () => {
     rrweb.stylesheetManager.reset()
@@ -79,10 +70,7 @@ export function takeSnapshot(
     const changed = rrweb.mutationBuffers.filter((each) => each.addedSet.size + each.movedSet.size)
     for (let count = 1; frames.length; count++) {
       const { isShadow, next, parent } = frames[frames.length - 1] as Frame
-      if (isShadow && !next) {
-        roots.add(parent as ShadowRoot)
-        learn((parent as ShadowRoot).adoptedStyleSheets ?? [])
-      }
+      if (isShadow && !next) learn((parent as ShadowRoot).adoptedStyleSheets ?? [])
       step(rrweb, frames, changed)
       if (count % 32 === 0 && elapsed() > until) break
     }

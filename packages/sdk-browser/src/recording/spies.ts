@@ -42,11 +42,11 @@ export function spy(owner: object, name: string, seen: Seen): () => void {
   }
 }
 
-/** The same for a property that is set. */
-function spyOnSetter(owner: object, name: string, seen: Seen): () => void {
+/** The same for a property that is set, or that is read where `isReadToo`. */
+function spyOnSetter(owner: object, name: string, seen: Seen, isReadToo = false): () => void {
   const native = Object.getOwnPropertyDescriptor(owner, name)
   if (!native?.set || !native.configurable) return () => {}
-  const { set: setNative } = native
+  const { get: getNative, set: setNative } = native
   const known = covered.get(owner)?.[name]
   const own: Spy = known ?? { seen }
   own.seen = seen
@@ -54,7 +54,12 @@ function spyOnSetter(owner: object, name: string, seen: Seen): () => void {
     setNative.call(this, value)
     tell(own, this, [value])
   }
-  if (!known) Object.defineProperty(owner, name, { ...native, set })
+  const get = function (this: object) {
+    const value = getNative?.call(this)
+    tell(own, this, [])
+    return value
+  }
+  if (!known) Object.defineProperty(owner, name, { ...native, ...(isReadToo && { get }), set })
   return () => {
     own.seen = undefined
     if (!known && Object.getOwnPropertyDescriptor(owner, name)?.set === set) {
@@ -184,6 +189,14 @@ export function spyOnInputs(
     together(ends)()
     waiting.clear()
   }
+}
+
+/** Roots whose list of style sheets is set, or taken out: then the page may change it in place. */
+export function spyOnAdopted(win: Window & typeof globalThis, seen: Seen) {
+  const owners = [win.Document, win.ShadowRoot]
+  return together(
+    owners.map(({ prototype }) => spyOnSetter(prototype, 'adoptedStyleSheets', seen, true)),
+  )
 }
 
 /** How long one task may keep the page waiting. A task over 50 ms is felt. */
