@@ -162,7 +162,6 @@ const structure =
 /** What the page does, by what it is about. */
 export const kinds = {
   'shadow roots': structure,
-  'nodes that are wrapped and replaced': words('add remove restore move replaceWith wrap wrap'),
   frames: [...structure, ...words('frame toFrame fromFrame toFrame')],
   'adopted style sheets': [...structure, ...words('adopt adoptPush rule adopt adoptPush')],
   'templates, details, dialogs and popovers': [
