@@ -34,18 +34,32 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const include = ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts']
+/** They put something in the place of a module, which has to be nowhere else. */
+const replacing = 'packages/server/test/proof/*.test.ts'
+
+const each = {
+  setupFiles: ['packages/server/test/each-file.ts'],
+  // The machine is shared: a time-out is there to end what hangs, not to measure.
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  // Of an `expect.poll` too, which otherwise gives up after a second.
+  expect: { poll: { timeout: 30_000 } },
+  sequence: { sequencer: LongestFirst },
+}
+
 export default defineConfig({
   test: {
-    include: ['packages/*/test/**/*.test.ts', 'acceptance/**/*.test.ts'],
     globalSetup: ['packages/server/test/global-setup.ts'],
-    setupFiles: ['packages/server/test/each-file.ts'],
-    // The machine is shared: a time-out is there to end what hangs, not to measure.
-    testTimeout: 120_000,
     // Most tests wait for a database, a disk or a browser: two workers left two cores idle for a quarter of the time.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
-    hookTimeout: 120_000,
-    // Of an `expect.poll` too, which otherwise gives up after a second.
-    expect: { poll: { timeout: 30_000 } },
+    projects: [
+      {
+        // A worker loads the server once for all of its files: that is half of the time of a short one.
+        test: { ...each, name: 'all', isolate: false, include, exclude: [replacing] },
+      },
+      { test: { ...each, name: 'proof', include: [replacing] } },
+    ],
   },
 })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { expect } from 'vitest'
+import { expect, inject } from 'vitest'
 import { visit } from './forged.ts'
 import { breakBlobs, newWindow, test } from './lethe.ts'
 
@@ -13,8 +13,10 @@ async function openPerson(page: Page, name: string): Promise<void> {
 }
 
 function command(...words: string[]): string {
-  const script = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
-  return execFileSync(process.execPath, [script, ...words], { encoding: 'utf8', stdio: 'pipe' })
+  return execFileSync(process.execPath, [inject('command'), ...words], {
+    encoding: 'utf8',
+    stdio: 'pipe',
+  })
 }
 
 test('a deletion that fails shows its attempts, ends as failed, and can be requested again', async ({

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterEach, test as base, expect, inject } from 'vitest'
+import { test as base, expect, inject } from 'vitest'
 import { launch } from '../packages/sdk-browser/test/launch.ts'
 import { addressesOf } from '../packages/server/src/embedded/roles.ts'
 import { jobsChannel } from '../packages/server/src/erasure/jobs.ts'
@@ -30,14 +30,21 @@ type Json = any
 /** What went wrong in a page without anybody seeing it: requests to elsewhere, errors, violations. */
 const unseen: string[] = []
 
-afterEach(() => expect(unseen.splice(0), 'requests to elsewhere, and errors in pages').toEqual([]))
-
 export const test = base.extend<{
+  nothingUnseen: undefined
   lethe: Lethe
   browser: Browser
   /** The owner, signed in, in an empty window of 1440 by 900. */
   owner: Page
 }>({
+  nothingUnseen: [
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+    async ({}, use) => {
+      await use(undefined)
+      expect(unseen.splice(0), 'requests to elsewhere, and errors in pages').toEqual([])
+    },
+    { auto: true },
+  ],
   lethe: [
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
     async ({}, use) => {
@@ -128,7 +135,7 @@ export async function startLethe(
   const dataDir = join(folder, 'data')
   // A database that is initialised and migrated, and has no project yet.
   execFileSync('cp', ['-a', inject('dataFolder'), dataDir])
-  const child = spawn(process.execPath, ['packages/server/bin/lethe.ts', 'serve'], {
+  const child = spawn(process.execPath, [inject('command'), 'serve'], {
     cwd: root,
     env: {
       ...process.env,

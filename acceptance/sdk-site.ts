@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
-import { expect } from 'vitest'
+import { expect, inject } from 'vitest'
 import { type Site, startSite, until } from '../packages/sdk-browser/test/site.ts'
 import { test as base, type Lethe } from './lethe.ts'
 
@@ -135,10 +135,9 @@ export function keyFor(dataDir: string, origin: string): string {
 }
 
 function keysCommand(dataDir: string, words: string[]): string {
-  const command = join(import.meta.dirname, '../packages/server/bin/lethe.ts')
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    [command, 'keys', ...words, '--project', '1'],
+    [inject('command'), 'keys', ...words, '--project', '1'],
     { env: { ...process.env, DATA_DIR: dataDir }, encoding: 'utf8' },
   )
   expect(status, stderr).toBe(0)

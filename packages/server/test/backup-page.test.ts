@@ -16,10 +16,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { startInstalledPostgres } from '../../../scripts/installed-postgres.ts'
 import { connectOne } from '../src/sql.ts'
-import { blockOf, root } from './documents.ts'
+import { blockOf } from './documents.ts'
 import { sendRaw } from './fixtures.ts'
 import {
   type Environment,
@@ -42,7 +42,7 @@ async function newShell(settings: Environment = {}): Promise<Shell> {
   const env = await newEnvironment(undefined, { START_WAIT_SECONDS: '1', ...settings })
   const folder = dirname(env.DATA_DIR)
   mkdirSync(join(folder, 'bin'))
-  symlinkSync(join(root, 'packages/server/bin/lethe.ts'), join(folder, 'bin/lethe'))
+  symlinkSync(inject('command'), join(folder, 'bin/lethe'))
   const BACKUPS = join(folder, 'backups')
   mkdirSync(BACKUPS)
   const PATH = `${folder}/bin:${dirname(process.execPath)}:/usr/lib/postgresql/15/bin:${env.PATH}`

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { connectOne } from '../src/sql.ts'
-import { sendRaw } from './fixtures.ts'
+import { test as onDatabase, sendRaw } from './fixtures.ts'
 import {
   type Environment,
   eventually,
@@ -213,8 +213,8 @@ describe('projects and keys', () => {
     expect((await origins()).out).toBe('Any origin.\n')
   })
 
-  test('called wrongly they say so in a line and end with 2', async () => {
-    await run(['migrate'])
+  onDatabase('called wrongly they say so in a line and end with 2', async ({ address }) => {
+    const DATABASE_URL = urlOf(address)
     for (const words of [
       ['nonsense'],
       ['projects', 'nonsense'],
@@ -232,7 +232,7 @@ describe('projects and keys', () => {
       ['keys', 'revoke', '00000000-0000-4000-8000-000000000000'],
       ['keys', 'revoke', '00000000-0000-4000-8000-000000000000', '--in', 'soon'],
     ]) {
-      const { code, out, err } = await run(words)
+      const { code, out, err } = await run(words, { DATABASE_URL })
       expect([code, out], words.join(' ')).toEqual([2, ''])
       expect(err, words.join(' ')).toMatch(/^lethe: .+\n$/)
     }

@@ -76,6 +76,9 @@ export const test = base.extend<{ signIn: SignIn; dashboard: Dashboard }>({
   },
 })
 
+/** Of the one password of all members: it takes long on purpose. */
+let passwordHash: Promise<string> | undefined
+
 export async function startDashboard(
   parts: { recordings: Recordings; address: DbAddress; project: TestProject; signIn: SignIn },
   options: { app?: Partial<AppOptions>; dashboard?: Partial<DashboardOptions> } = {},
@@ -149,9 +152,16 @@ export async function startDashboard(
     },
     async member(role, { mayDeletePersons = role === 'owner' } = {}) {
       const email = `${randomUUID()}@example.com`
-      const passwordHash = await (await (await signIn()).$context).password.hash(password)
+      passwordHash ??= (await (await signIn()).$context).password.hash(password)
+      const hash = await passwordHash
       const member = await recordings.db.begin((tx) =>
-        insertMember(tx, { name: `The ${role}`, email, role, mayDeletePersons, passwordHash }),
+        insertMember(tx, {
+          name: `The ${role}`,
+          email,
+          role,
+          mayDeletePersons,
+          passwordHash: hash,
+        }),
       )
       const browser = visitor()
       await browser.call(signInEndpoint, { body: { email, password } })

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { Ajv2019 } from 'ajv/dist/2019.js'
-import { describe, expect, onTestFinished } from 'vitest'
+import { describe, expect, inject, onTestFinished } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { freePort } from '../../../acceptance/drivers.ts'
 import { readConfig, secretSettings, settings } from '../src/config.ts'
@@ -293,7 +293,7 @@ test.skipIf(!parts.runs)(
       })
 
       const settings = await environment()
-      symlinkSync(join(import.meta.dirname, '../bin/lethe.ts'), join(folder, 'lethe'))
+      symlinkSync(inject('command'), join(folder, 'lethe'))
       writeFileSync(join(folder, '.curlrc'), 'insecure\n')
       const PATH = [folder, dirname(process.execPath), process.env.PATH].join(':')
       const shell = { ...settings, PATH, CURL_HOME: folder }

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, test as base, describe, expect, onTestFinished } from 'vitest'
+import { afterAll, test as base, describe, expect, inject, onTestFinished } from 'vitest'
 import { isProven } from '../src/projects/identity.ts'
 import { connectOne, type DbAddress } from '../src/sql.ts'
 import { blockOf, blocksOf, pages, readPage, root } from './documents.ts'
@@ -271,7 +271,7 @@ async function serving(address: DbAddress, project: TestProject) {
   const settings = await newEnvironment(address, ofDatabase)
   const { found: url } = await startLethe(['serve'], settings, greeting)
   const bin = newFolder()
-  symlinkSync(join(root, 'packages/server/bin/lethe.ts'), join(bin, 'lethe'))
+  symlinkSync(inject('command'), join(bin, 'lethe'))
   const PATH = `${bin}:${dirname(process.execPath)}:${settings.PATH}`
   return {
     url,

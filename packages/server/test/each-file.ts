@@ -15,6 +15,7 @@ import { aroundAll, expect, type RunnerTestSuite } from 'vitest'
 const endSeconds = 10
 
 // The name is short because the address of a socket is.
+const { TMPDIR } = process.env
 const folder = mkdtempSync(join(tmpdir(), 't-'))
 // If we are root, some of what runs in it is another user's.
 chmodSync(folder, 0o755)
@@ -30,6 +31,8 @@ aroundAll(async (run, {}, file) => {
     processes = processesOf(folder)
   }
   const files = readdirSync(folder)
+  // The next file that this worker runs has one beside it.
+  process.env.TMPDIR = TMPDIR
   for (const { pid } of processes) process.kill(pid, 'SIGKILL')
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   expect(processes, 'processes that this file started and did not end').toEqual([])

@@ -29,6 +29,7 @@ import {
 import { postmasterOf } from '../src/embedded/postmaster.ts'
 import { connectOne, type DbAddress } from '../src/sql.ts'
 import { newDataFolder } from './data-folder.ts'
+import { byDepth } from './proof/deep.ts'
 
 const isRoot = process.getuid?.() === 0
 const isLinux = process.platform === 'linux'
@@ -557,7 +558,7 @@ describe('several processes on one data folder', () => {
     const processes = [startProcess(), startProcess(), startProcess()]
     await Promise.all(
       processes.map(async ({ tell }) => {
-        for (let round = 0; round < 12; round++) {
+        for (let round = 0; round < byDepth(4, 12); round++) {
           await tell('open', dataDir)
           expect(await tell('ask', 'select 1 as "one"')).toEqual([{ one: 1 }])
           await tell('close')

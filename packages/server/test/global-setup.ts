@@ -6,8 +6,10 @@ import { distribute } from '../src/distribute.ts'
 import { openEmbedded } from '../src/embedded/embedded.ts'
 import { migrate } from '../src/migrate.ts'
 import { connectOne, type DbAddress } from '../src/sql.ts'
+import { bundleCommand } from './bundle.ts'
 import { copyDataFolder } from './data-folder.ts'
 import { createDatabase, dropDatabase, joinNodes, type Servers, serversOf } from './databases.ts'
+import { isDeep } from './proof/deep.ts'
 import { startS3Servers } from './s3-servers/start.ts'
 
 declare module 'vitest' {
@@ -20,6 +22,8 @@ declare module 'vitest' {
     servers: Servers
     /** A data folder whose database is initialised and migrated, to copy; see `newDataFolder`. */
     dataFolder: string
+    /** The command `lethe`, to be run by Node: bundled, and in a deep run the sources themselves. */
+    command: string
   }
 }
 
@@ -35,6 +39,8 @@ export default async function setup(project: TestProject) {
   process.env.TMPDIR = folder
   // What Node has compiled once serves all the processes that the tests start.
   process.env.NODE_COMPILE_CACHE = join(folder, 'compiled')
+  const sources = join(import.meta.dirname, '../bin/lethe.ts')
+  const bundling = isDeep ? sources : bundleCommand(join(folder, 'dist'))
   const initialised = join(folder, 'initialised')
   const first = await openEmbedded({ dataDir: initialised })
   await migrate(first.address)
@@ -66,6 +72,7 @@ export default async function setup(project: TestProject) {
   const s3Servers = await startS3Servers()
   project.provide('s3Servers', s3Servers.url)
   project.provide('servers', servers)
+  project.provide('command', await bundling)
   return async () => {
     await s3Servers.stop()
     await dropDatabase(servers, template)

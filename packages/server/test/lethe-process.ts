@@ -6,15 +6,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import type { DbAddress } from '../src/sql.ts'
 import { newDataFolder } from './data-folder.ts'
 
-const lethe = join(import.meta.dirname, '../bin/lethe.ts')
-
 export type Environment = Record<string, string>
 
-/** The real program, running. All it says is kept in a file. */
+/** The whole program, running. All it says is kept in a file. */
 export interface LetheProcess {
   child: ChildProcess
   /** What the awaited line held in its first group. */
@@ -66,7 +64,7 @@ export function urlOf({ user, password, port, database, host }: DbAddress): stri
 /** Runs a command to its end. */
 export function runLethe(words: string[], env: Environment) {
   return new Promise<{ code: number; out: string; err: string }>((resolve) => {
-    execFile(process.execPath, [lethe, ...words], { env }, (error, out, err) => {
+    execFile(process.execPath, [inject('command'), ...words], { env }, (error, out, err) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
     })
   })
@@ -100,7 +98,7 @@ export function spawnLethe(
   env: Environment,
   nodeFlags: string[] = [],
 ): LetheProcess {
-  const child = spawn(process.execPath, [...nodeFlags, lethe, ...words], { env })
+  const child = spawn(process.execPath, [...nodeFlags, inject('command'), ...words], { env })
   const file = join(env.DATA_DIR as string, '..', `${words.join('-')}-${child.pid}.log`)
   writeFileSync(file, '')
   let complaints = ''

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import { test } from './fixtures.ts'
+import { byDepth } from './proof/deep.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
@@ -86,7 +87,7 @@ describe('the merge of properties', () => {
           }
         },
       ),
-      { numRuns: 150 },
+      { numRuns: byDepth(40, 150) },
     )
   })
 
@@ -104,7 +105,7 @@ describe('the merge of properties', () => {
           { kept: [plain(one)] },
         ])
       }),
-      { numRuns: 200 },
+      { numRuns: byDepth(60, 200) },
     )
   })
 })

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect } from 'vitest'
+import { describe, expect, inject } from 'vitest'
 import { connectOne } from '../src/sql.ts'
 import { test } from './fixtures.ts'
 import { newEnvironment, runLethe } from './lethe-process.ts'
@@ -16,7 +15,7 @@ describe('a command that takes longer than two seconds', () => {
     async ({ address }) => {
       const env = await newEnvironment(address)
       const lock = await holdMigrations(address)
-      const command = `${process.execPath} ${join(import.meta.dirname, '../bin/lethe.ts')} migrate`
+      const command = `${process.execPath} ${inject('command')} migrate`
       // `script` gives it a terminal.
       const running = run('script', ['--quiet', '--command', command, '/dev/null'], { env })
       await lock.forSeconds(5)

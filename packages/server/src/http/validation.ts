@@ -1,4 +1,4 @@
-import { Ajv, type ErrorObject } from 'ajv'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { FastifySchemaCompiler } from 'fastify'
 import type { TObject, TSchema } from 'typebox'
 import { ApiError } from '../api-error.ts'
@@ -10,12 +10,14 @@ for (const format of ['date-time', 'uuid']) ajv.addFormat(format, true)
 /**
  * Validates a part of a request. A JSON body has types of its own and is taken as given; the text
  * of a URL is read as what its schema says, and only in its plain form: `50` and `true`, not
- * `5e1`, ` 50` or `TRUE`.
+ * `5e1`, ` 50` or `TRUE`. A schema is compiled for its first request: all of them are a third of
+ * the time of a start.
  */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const check = ajv.compile(schema)
+  let check: ValidateFunction | undefined
   const read = httpPart === 'querystring' ? textReader(schema as TObject) : (data: unknown) => data
   return (data: unknown) => {
+    check ??= ajv.compile(schema)
     const value = read(data)
     if (check(value)) return { value }
     return { error: refusal(httpPart ?? 'body', check.errors?.[0]) }
