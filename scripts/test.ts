@@ -161,6 +161,9 @@ function count(title: string, { isDone, report }: Ran, before: Report['testResul
 const onOldest = ['persons-create', 'merge', 'search', 'query-plans', 'erasure.test', 'identify']
 const onOldestDeep = [...onOldest, 'persons', 'deletion-jobs', 'erasure', 'chunks']
 
+/** Others have the built-in database in any case. */
+const ofServer = (names: string[]) => names.map((one) => `server/test/${one}`)
+
 async function onInstalledPostgres(): Promise<void> {
   const installed = startInstalledPostgres()
   if (!installed) {
@@ -172,7 +175,7 @@ async function onInstalledPostgres(): Promise<void> {
   try {
     await tests(
       `Tests of the server on an installed PostgreSQL ${installed.version}`,
-      isDeep ? onOldestDeep : onOldest,
+      ofServer(isDeep ? onOldestDeep : onOldest),
       environment,
     )
   } finally {
@@ -228,7 +231,7 @@ async function onCitus(): Promise<void> {
         '1',
         '--testTimeout',
         '300000',
-        ...onCluster.map((one) => `server/test/${one}`),
+        ...ofServer(onCluster),
       ],
       { LETHE_TEST_DATABASE_URL: cluster.url, LETHE_DEEP: '0' },
     )
