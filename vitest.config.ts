@@ -6,22 +6,23 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * alone at the end. vitest itself knows what is long only where it has run before.
  */
 const longest = [
-  'dashboard-accessibility',
-  'replay-seal',
-  'store-faults',
-  'high-availability',
   'proof/interleavings',
-  'blob-comparison',
-  'dashboard-deletions',
-  'sdk-visit',
+  'dashboard-accessibility',
+  'store-faults',
+  'replay-seal',
+  'sdk-',
+  'erasure-residue',
+  'backup',
   'command',
   'embedded',
+  'dashboard-deletions',
+  'members',
   'ledger',
-  'backup-page',
-  'search',
+  'blobs-s3',
+  'high-availability',
   'set-ups',
-  'purge',
-  'sdk-',
+  'webhooks',
+  'search',
 ]
 
 class LongestFirst extends BaseSequencer {
