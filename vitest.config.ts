@@ -9,6 +9,7 @@ const longest = [
   'proof/interleavings',
   'dashboard-accessibility',
   'store-faults',
+  'package',
   'replay-seal',
   'sdk-',
   'erasure-residue',
