@@ -226,13 +226,7 @@ async function onCitus(): Promise<void> {
     await tests(
       `Tests of the server on Citus, a coordinator and two workers (PostgreSQL ${cluster.version})`,
       // A statement takes several times longer there, and what is looked for needs no more rounds.
-      [
-        '--maxWorkers',
-        '1',
-        '--testTimeout',
-        '300000',
-        ...ofServer(onCluster),
-      ],
+      ['--maxWorkers', '1', '--testTimeout', '300000', ...ofServer(onCluster)],
       { LETHE_TEST_DATABASE_URL: cluster.url, LETHE_DEEP: '0' },
     )
   } finally {
