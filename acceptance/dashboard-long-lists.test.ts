@@ -1,11 +1,14 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
+import { byDepth } from '../packages/server/test/proof/deep.ts'
 import { type Lethe, test } from './lethe.ts'
 
-const count = process.env.LETHE_DEEP === '1' ? 2_000 : 1_000
+const count = byDepth(500, 2_000)
+
+const nameOf = (number: number) => `Person ${String(number).padStart(4, '0')}`
 
 /** Among the newest, which are at the top of the list. */
-const many = String(count - 2).padStart(4, '0')
+const many = nameOf(count - 2)
 
 /** Every page of them open. */
 const address = `/projects/1/persons?pages=${count / 50}`
@@ -51,7 +54,7 @@ test('columns stay aligned with their heads, however far one scrolls', async ({ 
 test('the selection and the focus survive scrolling to the other end', async ({ owner }) => {
   await owner.goto(address)
   await untilAllAreThere(owner)
-  await owner.getByLabel(`Select Person ${many}`).check()
+  await owner.getByLabel(`Select ${many}`).check()
   await owner.evaluate(`scrollTo(0, document.documentElement.scrollHeight)`)
   await expect.poll(() => owner.evaluate(`${isDrawn}(${rows}.at(-1))`)).toBe(true)
   await owner.getByLabel('Select Person 0001').check()
@@ -59,7 +62,7 @@ test('the selection and the focus survive scrolling to the other end', async ({ 
   await owner.evaluate(`scrollTo(0, 0)`)
   await expect.poll(() => owner.evaluate(`${isDrawn}(${rows}.at(0))`)).toBe(true)
   expect(await owner.evaluate('document.activeElement.ariaLabel')).toBe('Select Person 0001')
-  expect(await owner.getByLabel(`Select Person ${many}`).isChecked()).toBe(true)
+  expect(await owner.getByLabel(`Select ${many}`).isChecked()).toBe(true)
   await owner.getByRole('button', { name: 'Clear selection' }).click()
 })
 
@@ -70,12 +73,13 @@ test.for([
   await owner.setViewportSize({ width, height: 900 })
   await owner.goto(address)
   await untilAllAreThere(owner)
-  const link = owner.getByRole('link', { name: 'Person 0700' })
+  const name = nameOf((count * 7) / 10)
+  const link = owner.getByRole('link', { name })
   await link.scrollIntoViewIfNeeded()
   const top = () => link.evaluate((row) => Math.round((row as Box).getBoundingClientRect().top))
   const before = await top()
   await link.click()
-  await owner.getByRole('heading', { name: 'Person 0700' }).waitFor()
+  await owner.getByRole('heading', { name }).waitFor()
   await owner.goBack()
   await expect.poll(top).toBe(before)
   await owner.reload()
@@ -99,10 +103,9 @@ async function untilAllAreThere(page: Page): Promise<void> {
 
 async function createPersons(lethe: Lethe): Promise<void> {
   const create = async (number: number) => {
-    const name = `Person ${String(number).padStart(4, '0')}`
     const { status } = await lethe.api('POST', '/v1/persons', {
       externalId: `p-${number}`,
-      properties: { name },
+      properties: { name: nameOf(number) },
     })
     expect(status).toBe(201)
   }

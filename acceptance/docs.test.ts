@@ -8,7 +8,7 @@ import { recordedPage, sessionsOf, test, until, untilRecorded } from './sdk-site
 
 /* The page that docs/integrate.md describes, in a browser. */
 
-test('integrate.md: a page with the snippet and its script is recorded for the user it names', async ({
+test.concurrent('integrate.md: a page with the snippet and its script is recorded for the user it names', async ({
   lethe,
   site,
   page,
@@ -20,7 +20,7 @@ test('integrate.md: a page with the snippet and its script is recorded for the u
   expect(session.id).toBe(sessionId)
 })
 
-test('integrate.md: the program with a bundler records once the visitor agrees', async ({
+test.concurrent('integrate.md: the program with a bundler records once the visitor agrees', async ({
   lethe,
   site,
   page,

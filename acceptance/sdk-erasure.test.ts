@@ -21,7 +21,7 @@ import {
 
 /* Somebody is erased while their page is open, and goes on being used. */
 
-test('recording continues anonymously, and no byte of the erased browser is stored again', async ({
+test.concurrent('recording continues anonymously, and no byte of the erased browser is stored again', async ({
   lethe,
   site,
   page,
@@ -51,7 +51,7 @@ test('recording continues anonymously, and no byte of the erased browser is stor
   expect(ofOld.findIndex((response) => response.status() === 410)).toBe(ofOld.length - 1)
 })
 
-test('only the next identify() of the application identifies the person again, as a new person', async ({
+test.concurrent('only the next identify() of the application identifies the person again, as a new person', async ({
   lethe,
   site,
   page,
@@ -75,7 +75,7 @@ test('only the next identify() of the application identifies the person again, a
   await isGone(lethe, old)
 })
 
-test('what waited offline for the erased browser is thrown away', async ({
+test.concurrent('what waited offline for the erased browser is thrown away', async ({
   lethe,
   site,
   visitor,
@@ -100,7 +100,7 @@ test('what waited offline for the erased browser is thrown away', async ({
   await isGone(lethe, old)
 })
 
-test('what an earlier page of the tab could not send is thrown away too', async ({
+test.concurrent('what an earlier page of the tab could not send is thrown away too', async ({
   lethe,
   site,
   page,
@@ -125,7 +125,7 @@ test('what an earlier page of the tab could not send is thrown away too', async 
   await isGone(lethe, old)
 })
 
-test('all tabs go on as one new browser', async ({ lethe, site, visitor, page }) => {
+test.concurrent('all tabs go on as one new browser', async ({ lethe, site, visitor, page }) => {
   const { old } = await openAs('edith', lethe, site, page)
   const other = await visitor.newPage()
   await other.goto(`${site.url}/`)
@@ -141,7 +141,7 @@ test('all tabs go on as one new browser', async ({ lethe, site, visitor, page })
   await isGone(lethe, old)
 })
 
-test('kept recordings do not change and are linked to nobody, even when the person comes back', async ({
+test.concurrent('kept recordings do not change and are linked to nobody, even when the person comes back', async ({
   lethe,
   site,
   page,

@@ -20,7 +20,7 @@ import {
 
 /* Two people at one browser, one after the other. */
 
-test('sessions of one user hold nothing of the other, with two tabs and a slow network', async ({
+test.concurrent('sessions of one user hold nothing of the other, with two tabs and a slow network', async ({
   lethe,
   site,
   visitor,
@@ -61,7 +61,7 @@ test('sessions of one user hold nothing of the other, with two tabs and a slow n
   expect(JSON.stringify(await eventsOf(lethe, ofCarl.sessionId))).toBe(carls)
 })
 
-test('a page that is left before any response sends nothing to the previous user', async ({
+test.concurrent('a page that is left before any response sends nothing to the previous user', async ({
   lethe,
   site,
   visitor,
@@ -85,7 +85,7 @@ test('a page that is left before any response sends nothing to the previous user
   expect(JSON.stringify(await eventsOf(lethe, ofFinn.id))).toContain('FINN-OFFLINE')
 })
 
-test('an idle tab switches to the new user too, and so does its next page', async ({
+test.concurrent('an idle tab switches to the new user too, and so does its next page', async ({
   lethe,
   site,
   visitor,

@@ -19,7 +19,7 @@ import {
 
 /* The SDK in a real Chromium against the real server, on its demo page and on pages of others. */
 
-describe('the demo page', () => {
+describe.concurrent('the demo page', () => {
   test('is recorded from the first view on, and the replay shows it', async ({
     lethe,
     visitor,
@@ -121,7 +121,7 @@ describe('the demo page', () => {
   })
 })
 
-describe('a page of another origin', () => {
+describe.concurrent('a page of another origin', () => {
   test('keeps its session over a reload, and shares it with another tab', async ({
     lethe,
     site,
