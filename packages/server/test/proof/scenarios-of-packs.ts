@@ -35,16 +35,16 @@ export const scenariosOfPacks: Scenario[] = [
   ...[false, true].map(
     (isBucket): Scenario => ({
       name: `a pack ∥ DELETE ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: nothing is left`,
-      bounds: [1, 2],
-      schedulesMinimum: [123, 1400],
+      bounds: [0, 2],
+      schedulesMinimum: [6, 1400],
       isBucket,
       ...packOfErased,
     }),
   ),
   {
     name: 'a pack ∥ DELETE with the recordings kept ∥ worker: each chunk is there once',
-    bounds: [1, 2],
-    schedulesMinimum: [111, 1300],
+    bounds: [0, 2],
+    schedulesMinimum: [6, 1300],
     allowances: { mayPack: true },
     plant: plantTwoChunks,
     actors: (act, { places }) => ({
@@ -102,8 +102,8 @@ export const scenariosOfPacks: Scenario[] = [
   },
   {
     name: 'a pack that takes too long ∥ another pack of the session: each chunk is there once',
-    bounds: [1, 2],
-    schedulesMinimum: [25, 210],
+    bounds: [0, 2],
+    schedulesMinimum: [2, 210],
     allowances: { mayPack: true, mayPutLate: true },
     plant: plantTwoChunks,
     actors: (act, { places }) => ({
@@ -130,8 +130,8 @@ export const scenariosOfPacks: Scenario[] = [
   },
   {
     name: 'a pack ∥ the retention: nothing is left',
-    bounds: [1, 2],
-    schedulesMinimum: [37, 280],
+    bounds: [0, 2],
+    schedulesMinimum: [2, 280],
     allowances: { mayPack: true, mayExpire: true },
     plant: async (act, world) => {
       const planted = await plantTwoChunks(act)

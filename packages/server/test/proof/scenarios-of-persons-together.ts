@@ -73,8 +73,8 @@ export const scenariosOfPersonsTogether: Scenario[] = [
   },
   {
     name: 'persons together ∥ one of them is taken over: that one by whoever took it, the other alone',
-    bounds: [1, 2],
-    schedulesMinimum: [35, 35],
+    bounds: [0, 2],
+    schedulesMinimum: [2, 35],
     plant: bothDeleted,
     allowances: { mayHandBack: true, mayHurry: true, areCountsExact: true },
     actors: (act, { grace }: { grace: Deleted }) => ({
@@ -100,8 +100,8 @@ export const scenariosOfPersonsTogether: Scenario[] = [
   },
   {
     name: 'persons together, the blobs of one of them stay ∥ DELETE of both: the other is completed',
-    bounds: [1, 2],
-    schedulesMinimum: [17, 130],
+    bounds: [0, 2],
+    schedulesMinimum: [2, 130],
     plant: bothDeleted,
     failure: { lane: '1 worker', at: /^blobs\.deletePrefix/ },
     allowances: { mayHandBack: true, areCountsExact: true },

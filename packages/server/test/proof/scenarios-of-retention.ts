@@ -149,8 +149,8 @@ export const scenariosOfRetention: Scenario[] = [
   ...[false, true].map(
     (isBucket): Scenario => ({
       name: `retention ∥ a chunk of a session of the last hour before it is too old, in a ${isBucket ? 'bucket' : 'folder'}`,
-      bounds: [1, 3],
-      schedulesMinimum: [17, 50],
+      bounds: [0, 3],
+      schedulesMinimum: [2, 50],
       plant: async (act, world) => {
         const planted = await plantAda(act)
         // A session takes chunks for eight days; this project keeps recordings for a week.

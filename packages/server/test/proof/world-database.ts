@@ -39,40 +39,37 @@ const stoppedWrites = {
   update: ['persons', 'browsers', 'sessions', 'chunks', 'deletion_jobs'],
 }
 
-/** Nothing is there any more. */
+const emptied = [...tables].reverse().map((table) => `delete from ${table};`)
+
+/** Nothing is there any more. On a connection that fires no triggers, as are the next two. */
 export const clearing = `
-  set session_replication_role = replica;
-  ${[...tables]
-    .reverse()
-    .map((table) => `delete from ${table};`)
-    .join('\n')}
-  set session_replication_role = origin;
+  ${emptied.join('\n')}
   insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
   update projects set retention_days = default, identified_days = default;
   update ledger_state set last_number = 0, compared_to = 0, compared_at = null, is_taken_over = true;
-  truncate history;`
-
-/** All is as it was planted. */
-export const restoring = `
-  set session_replication_role = replica;
-  ${[...tables]
-    .reverse()
-    .map((table) => `delete from ${table};`)
-    .join('\n')}
-  ${tables.map((table) => `insert into ${table} table planted.${table};`).join('\n')}
-  update ledger_state s set last_number = p.last_number, compared_to = p.compared_to
-  from planted.ledger_state p;
-  set session_replication_role = origin;
-  truncate history;`
+  delete from history;`
 
 /** Keeps what is there as the state that `restoring` brings back. */
-export const keeping = [...tables, 'ledger_state'].map(
-  (table) =>
-    `drop table if exists planted.${table}; create table planted.${table} as table ${table}`,
-)
+export const keeping = [...tables, 'ledger_state']
+  .map((table) => `delete from planted.${table}; insert into planted.${table} table ${table};`)
+  .join('\n')
+
+/** All is as it was planted. */
+export const restoring = 'call restore_planted()'
+
+// A procedure, as the plans of its statements last.
+const restorer = `
+  create procedure restore_planted() language plpgsql as $$
+  begin
+    ${emptied.join('\n')}
+    ${tables.map((table) => `insert into ${table} table planted.${table};`).join('\n')}
+    update ledger_state s set last_number = p.last_number, compared_to = p.compared_to
+    from planted.ledger_state p;
+    delete from history;
+  end $$;`
 
 /** Nothing cleans up by itself here: it would take locks. */
-export const cleaning = `vacuum ${tables.join()}`
+export const cleaning = `vacuum history, ${tables.join()}`
 
 export async function prepareDatabase(query: (text: string) => Promise<unknown>, database: string) {
   await query(`
@@ -91,7 +88,11 @@ export async function prepareDatabase(query: (text: string) => Promise<unknown>,
         case when tg_op <> 'INSERT' then to_jsonb(old) end,
         case when tg_op <> 'DELETE' then to_jsonb(new) end);
       return null;
-    end $$;`)
+    end $$;
+    ${[...tables, 'ledger_state']
+      .map((table) => `create table planted.${table} as table ${table} with no data;`)
+      .join('\n')}
+    ${restorer}`)
   for (const table of watchedTables) {
     await query(`
       create trigger keep_history after insert or update or delete on ${table}

@@ -131,6 +131,9 @@ export async function openWorld(address: DbAddress): Promise<World> {
   const eye = await connectOne(address)
   const query = (text: string) => eye.client.query(text)
   await prepareDatabase(query, address.database)
+  // Of a connection of its own, whose plans last: the setting discards those that there are.
+  const planter = await connectOne(address)
+  await planter.client.query('set session_replication_role = replica')
   const dbs = Array.from({ length: lanesMaximum + 1 }, () =>
     connect({ connection: address, poolSize: 1, statementSeconds: 0 }),
   )
@@ -218,16 +221,16 @@ export async function openWorld(address: DbAddress): Promise<World> {
       await query(`update test_clock set at = at + ${seconds} * interval '1 second'`)
     },
     async clear() {
-      await query(clearing)
+      await planter.client.query(clearing)
       await restoreTree(folder, { places: [], files: new Map() })
     },
     async keepPlanted() {
-      for (const statement of keeping) await query(statement)
+      await planter.client.query(keeping)
       snapshot = treeOf(folder)
     },
     async replant() {
-      await query(restoring)
-      if (++restores % 300 === 0) await query(cleaning)
+      await planter.client.query(restoring)
+      if (++restores % 100 === 0) await query(cleaning)
       await restoreTree(folder, snapshot)
       logged = ''
     },
@@ -237,6 +240,7 @@ export async function openWorld(address: DbAddress): Promise<World> {
     async close() {
       for (const app of [appOutside, ...appsOfLanes]) await app?.close()
       for (const one of dbs) await one.end()
+      await planter.end()
       await eye.end()
       await rm(folder, { recursive: true, force: true })
     },
