@@ -13,6 +13,7 @@ import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { openFolder } from '../src/blobs/filesystem.ts'
 import { parseMasterKeys } from '../src/blobs/master-keys.ts'
 import { addressesOf } from '../src/embedded/roles.ts'
+import { indexSearchTail } from '../src/persons/search-index.ts'
 import type { BrowserKeys } from '../src/recordings/browser-keys.ts'
 import { packSessions } from '../src/recordings/pack.ts'
 import { connect, connectOne, type DbAddress, type Sql } from '../src/sql.ts'
@@ -46,7 +47,7 @@ import {
   type Zone,
   type ZoneHit,
 } from './residue-fixtures.ts'
-import { countTolerantly, scan } from './residue-scanner.ts'
+import { findTolerantly, scan } from './residue-scanner.ts'
 
 describe('the scanner', () => {
   const text = newCanary()
@@ -91,7 +92,7 @@ describe('the scanner', () => {
     // As pglz writes it: a byte of flags before every eight characters.
     const packed = text.replaceAll(/.{8}/g, '\0$&')
     expect(scan(Buffer.from(packed), [text])).toEqual([])
-    expect(countTolerantly(Buffer.from(packed), [text, newCanary()])).toBe(1)
+    expect(findTolerantly(Buffer.from(packed), [text, newCanary()])).toEqual([text])
   })
 })
 
@@ -308,7 +309,7 @@ test('what PostgreSQL’s own files still hold of an erased person is taken out 
   const bystanders = new Set(gramsOf(Object.values(bystander)))
   const grams = gramsOf([ada.externalId, ada.name, ada.email]).filter((one) => !bystanders.has(one))
   await fillProject(sql)
-  await eventually(() => isIndexed(sql, fillers + 2))
+  await indexAll(env.DATA_DIR, fillers + 2)
   // Statistics hold examples of the values there are.
   await sql`analyze`
   const moments: Record<string, Measured> = {}
@@ -385,12 +386,19 @@ function run(sql: Sql, statement: string): Promise<unknown> {
   return sql(Object.assign([statement], { raw: [statement] }))
 }
 
-/** Whether the search has given so many persons their place in its index. */
-async function isIndexed(sql: Sql, persons: number): Promise<boolean> {
-  const [row] = await sql<{ count: number }>`
-    select count(*)::integer as count from person_search where segment > 0`
-  return row?.count === persons
+/** Gives so many persons their place in the index of the search, as if they were too many to be scanned. */
+async function indexAll(dataDir: string, persons: number): Promise<void> {
+  const folder = join(dataDir, 'postgres')
+  const db = connect({ connection: addressesOf(folder, folder).superuser })
+  await eventually(async () => {
+    await indexSearchTail(db, { smallProjectPersons: persons })
+    const [row] = await db.sql<{ count: number }>`
+      select count(*)::integer as count from person_search where segment > 0`
+    return row?.count === persons
+  })
+  await db.end()
 }
+
 /** What the search makes of texts: pieces of three characters. */
 function gramsOf(texts: readonly string[]): string[] {
   const grams = texts.flatMap((text) =>
@@ -399,8 +407,7 @@ function gramsOf(texts: readonly string[]): string[] {
   return [...new Set(grams)]
 }
 
-/** So many persons that a project is searched by its index. */
-const fillers = 16_500
+const fillers = 500
 
 async function fillProject(sql: Sql): Promise<void> {
   await sql`

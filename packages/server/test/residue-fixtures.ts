@@ -11,7 +11,7 @@ import { type ChunkContext, open } from '../src/blobs/sealing.ts'
 import { type BrowserKeys, readBrowserKey } from '../src/recordings/browser-keys.ts'
 import type { Sql } from '../src/sql.ts'
 import { sendRaw } from './fixtures.ts'
-import { countTolerantly, type Hit, scan } from './residue-scanner.ts'
+import { findTolerantly, type Hit, scan } from './residue-scanner.ts'
 
 /** A place where something could have been kept, and all that stands there. */
 export interface Zone {
@@ -251,7 +251,7 @@ export async function remainsInFiles(
     const kind = kinds(relative(folder, path))
     const set = found.get(kind) ?? new Set()
     found.set(kind, set)
-    for (const text of texts) if (countTolerantly(bytes, [text]) > 0) set.add(text)
+    for (const text of findTolerantly(bytes, texts)) set.add(text)
   }
   const count = (kind: keyof Remains) => found.get(kind)?.size ?? 0
   return {
