@@ -124,7 +124,7 @@ for (const { keepRecordings, when } of ways) {
     const bystander = await record(erasure, projectId, 'bystander', { browsers: 1, sessions: 1 })
     const before = await fingerprint(erasure, projectId, bystander)
     // In a normal run some of the effects, others each time; in a deep one all of them.
-    const stride = byDepth(3, 1)
+    const stride = byDepth(6, 1)
     let crashes = 0
     for (let n = 1 + chance.below(stride); ; n += stride) {
       const person = await record(erasure, projectId, 'ada', { browsers: 1, sessions: 1 })
