@@ -146,6 +146,6 @@ export async function eventually<T>(ask: () => Promise<T | undefined | false>): 
   for (;;) {
     const answer = await ask()
     if (answer) return answer
-    await sleep(5)
+    await sleep(15)
   }
 }
