@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect } from 'vitest'
+import { byDepth, isDeep } from '../packages/server/test/proof/deep.ts'
 import { el, page, send, spaced, txt } from './forged.ts'
 import { test } from './lethe.ts'
 
@@ -8,7 +9,6 @@ import { test } from './lethe.ts'
  * page. The viewer can go on using the dashboard while it plays, and leave it.
  */
 
-const isDeep = process.env.LETHE_DEEP === '1'
 const boxes = (count: number, attributes: object = {}) =>
   Array.from({ length: count }, () => el('i', attributes, el('b')))
 
@@ -114,7 +114,7 @@ describe('a recording that wants more than a browser has leaves the dashboard us
       await startCounting(idle)
       await owner.getByRole('button', { name: 'Play', exact: true }).click()
       await owner.getByRole('searchbox', { name: 'Search events' }).waitFor()
-      await new Promise((resolve) => setTimeout(resolve, 6_000))
+      await new Promise((resolve) => setTimeout(resolve, byDepth(3_000, 6_000)))
       const [own, other] = await Promise.all([turnsOf(owner), turnsOf(idle)])
       await idle.close()
       // What is beside the player answers, and another page is a click away.
