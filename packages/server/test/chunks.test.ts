@@ -8,6 +8,7 @@ import { open } from '../src/blobs/sealing.ts'
 import { destroyBrowserKeys, readBrowserKey } from '../src/recordings/browser-keys.ts'
 import { ChunkDamaged, expandChunk, readChunkBody } from '../src/recordings/chunk-body.ts'
 import { newProject } from './fixtures.ts'
+import { byDepth } from './proof/deep.ts'
 import {
   blobKeys,
   events,
@@ -339,8 +340,8 @@ describe('a bomb', () => {
     recordings,
   }) => {
     const started = await ingesting.start()
-    const gigabyte = await bomb(1_000)
-    expect(gigabyte.length).toBeLessThan(1_048_576)
+    const much = await bomb(byDepth(200, 1_000))
+    expect(much.length).toBeLessThan(1_048_576)
     // Many at once, so that what each of them takes would show.
     const before = process.memoryUsage().rss
     let highest = before
@@ -348,7 +349,7 @@ describe('a bomb', () => {
       highest = Math.max(highest, process.memoryUsage().rss)
     }, 5)
     const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, number) => ingesting.chunk({ ...started, number }, gigabyte)),
+      Array.from({ length: 20 }, (_, number) => ingesting.chunk({ ...started, number }, much)),
     )
     clearInterval(watch)
     for (const answer of answers) {
