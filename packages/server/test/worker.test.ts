@@ -375,7 +375,7 @@ describe('the database', () => {
       insert into deletion_jobs (project_id, external_id, keep_recordings, status, attempts,
         started_at, completed_at)
       select ${project.id}, 'p' || n, false, 'completed', 1, app_now(), app_now()
-      from generate_series(1, 20000) n`
+      from generate_series(1, 3000) n`
     await db.sql`analyze deletion_jobs`
     await record(erasure, project.id, 'ada', { browsers: 0 })
     const { client, end } = await connectOne(address)
