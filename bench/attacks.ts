@@ -33,8 +33,10 @@ const { values: options } = parseArgs({
 })
 const seconds = Number(options.seconds)
 const rounds = Number(options.rounds)
-/** Until an attack is at what it does for good, and until the service has nothing of it any more. */
-const settleSeconds = 5
+/** Until the service has nothing of an attack any more. */
+const settleSeconds = 2
+/** Until an attack is at what it does for good: what it may do at once is over by then. */
+const burstSeconds = 6
 
 /** This process, and what it starts from now on. */
 function runOn(processor: number): void {
@@ -143,7 +145,7 @@ async function measureRound(name: string, service: Service): Promise<Row> {
   const besideControl = measure(service)
   await endAttack(control)
   const attacker = attack(name, service.target)
-  await sleep(settleSeconds * 1_000)
+  await sleep(burstSeconds * 1_000)
   await readWaits(service)
   const beside = measure(service)
   const ownWait = await readWaits(service)
