@@ -472,7 +472,11 @@ describe('kill -9', () => {
     const server = postmasterOf(join(dataDir, 'postgres'))
     const { client } = await connectOne(opened.address)
     const { rows } = await client.query('select pg_backend_pid() as "pid"')
+    // PostgreSQL ends every other connection before it recovers, and until then nothing is to be seen.
+    const witness = await connectOne(opened.address)
+    const ended = new Promise<void>((resolve) => witness.client.once('end', resolve))
     process.kill(rows[0].pid, 'SIGKILL')
+    await ended
     const held = `select count(*)::int as "n" from pg_locks where locktype = 'advisory'`
     await until(async () => {
       const [row] = await ask<{ n: number }>(opened.address, held).catch(() => [])
