@@ -274,7 +274,10 @@ describe('the second factor', () => {
     expect(tries.filter((one) => one?.code === 'credentials_wrong')).toHaveLength(3)
     const proving = member.call(proveIdentity, { body: { password, code } })
     expect((await refusalOf(proving))?.code).toBe('credentials_wrong')
-    await member.call(proveIdentity, { body: { password, code: codeOf(secret, -1) } })
+    const prove = (periods: number) =>
+      member.call(proveIdentity, { body: { password, code: codeOf(secret, periods) } })
+    // Where a period has just ended, that code is too old, and the next one is unused.
+    await prove(-1).catch(() => prove(1))
   })
 
   test('a recovery code replaces it, once', async ({ db, dashboard }) => {
