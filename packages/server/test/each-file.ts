@@ -14,8 +14,8 @@ import { aroundAll, expect, type RunnerTestSuite } from 'vitest'
 /** Processes that were told to end need some time; those that are there after this one do not end. */
 const endSeconds = 10
 
-// The name is short because the address of a socket is.
 const { TMPDIR } = process.env
+// The name is short because the address of a socket is.
 const folder = mkdtempSync(join(tmpdir(), 't-'))
 // If we are root, some of what runs in it is another user's.
 chmodSync(folder, 0o755)

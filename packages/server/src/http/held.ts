@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 
 declare module 'fastify' {
@@ -23,7 +23,7 @@ export interface Held {
 export function refuseWhileHeld(app: FastifyInstance, { isHeld, holds, confirm }: Held): void {
   app.decorateRequest('holds', -1)
   app.addHook('onRequest', (request, _reply, done) => {
-    if (/^\/(?:health|metrics)/.test(request.routeOptions.url ?? '')) return done()
+    if (isProbe(request)) return done()
     request.holds = holds()
     done(isHeld() ? replaced() : undefined)
   })
@@ -36,6 +36,11 @@ export function refuseWhileHeld(app: FastifyInstance, { isHeld, holds, confirm }
     if (confirm) void confirm().then(send)
     else send()
   })
+}
+
+/** What looks at the service itself: it is neither refused nor made to wait. */
+export function isProbe({ routeOptions }: FastifyRequest): boolean {
+  return /^\/(?:health|metrics)/.test(routeOptions.url ?? '')
 }
 
 function replaced(): ApiError {

@@ -1,8 +1,13 @@
 import { isIPv6 } from 'node:net'
 
+/** An IPv4 address as such, where a socket of both versions tells it as one of IPv6. */
+export function plainAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '')
+}
+
 /** What one visitor can be taken to have: an IPv4 address, or a /64 of IPv6. */
 export function networkOf(address: string): string {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
+  const plain = plainAddress(address)
   if (!isIPv6(plain)) return plain
   const [head = '', tail] = (plain.split('%')[0] as string).split('::')
   const left = head === '' ? [] : head.split(':')

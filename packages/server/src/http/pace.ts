@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import { isProbe } from './held.ts'
 import { networkOf } from './network.ts'
 
 declare module 'fastify' {
@@ -61,7 +62,7 @@ export function spaceOut(app: FastifyInstance, pace: Pace): void {
     pace(request, request.method === 'GET' ? readRequests : 1)
   // After whoever it is was asked for, and before anything of a body is read.
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    if (isWatched(request)) return done(null, payload)
+    if (isProbe(request)) return done(null, payload)
     counted.add(request)
     const wait = paceOf(request)
     if (wait === 0) done(null, payload)
@@ -70,7 +71,7 @@ export function spaceOut(app: FastifyInstance, pace: Pace): void {
   })
   app.addHook('onSend', (request, reply, payload, done) => {
     // What was refused before has not waited yet.
-    const wait = counted.has(request) || isWatched(request) ? 0 : paceOf(request)
+    const wait = counted.has(request) || isProbe(request) ? 0 : paceOf(request)
     const longest = Math.max(wait, reply.statusCode === 429 ? refusedMilliseconds : 0)
     if (longest === 0) done(null, payload)
     else setTimeout(done, longest, null, payload)
@@ -79,11 +80,6 @@ export function spaceOut(app: FastifyInstance, pace: Pace): void {
 
 /** To ask again at once gets nobody more refusals than a few a second on each connection. */
 export const refusedMilliseconds = 200
-
-/** What looks at the service itself waits for nobody. */
-function isWatched({ routeOptions }: FastifyRequest): boolean {
-  return /^\/(?:health|metrics)/.test(routeOptions.url ?? '')
-}
 
 function tooMany(): ApiError {
   return new ApiError('rate_limited', 'Too many requests from this network; try again later.', {

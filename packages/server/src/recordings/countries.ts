@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { type CountryResponse, Reader } from 'mmdb-lib'
 import { SettingRefused } from '../config.ts'
+import { plainAddress } from '../http/network.ts'
 
 /** Returns the country of an IP address as ISO 3166-1 alpha-2, or null where it is not known. */
 export type FindCountry = (address: string) => string | null
@@ -13,7 +14,7 @@ export async function openCountries(path: string): Promise<FindCountry | undefin
   try {
     const reader = new Reader<CountryResponse>(bytes)
     const find: FindCountry = (text) => {
-      const address = text.replace(/^::ffff:(?=\d+\.)/i, '')
+      const address = plainAddress(text)
       const version = isIP(address)
       // The reader would find something for any text, and for IPv6 in a database of IPv4.
       if (version === 0 || version > reader.metadata.ipVersion) return null
