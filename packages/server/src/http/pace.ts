@@ -60,9 +60,9 @@ export function spaceOut(app: FastifyInstance, pace: Pace): void {
   const counted = new WeakSet<FastifyRequest>()
   const paceOf = (request: FastifyRequest) =>
     pace(request, request.method === 'GET' ? readRequests : 1)
-  // After whoever it is was asked for, and before anything of a body is read.
+  // After the key or the sign-in was looked at, and before anything of a body is read.
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    if (isProbe(request)) return done(null, payload)
+    if (waitsForNobody(request)) return done(null, payload)
     counted.add(request)
     const wait = paceOf(request)
     if (wait === 0) done(null, payload)
@@ -71,11 +71,16 @@ export function spaceOut(app: FastifyInstance, pace: Pace): void {
   })
   app.addHook('onSend', (request, reply, payload, done) => {
     // What was refused before has not waited yet.
-    const wait = counted.has(request) || isProbe(request) ? 0 : paceOf(request)
+    const wait = waitsForNobody(request) || counted.has(request) ? 0 : paceOf(request)
     const longest = Math.max(wait, reply.statusCode === 429 ? refusedMilliseconds : 0)
     if (longest === 0) done(null, payload)
     else setTimeout(done, longest, null, payload)
   })
+}
+
+/** Asked before all else: most requests come with a key. */
+function waitsForNobody(request: FastifyRequest): boolean {
+  return request.isKnown || isProbe(request)
 }
 
 /** To ask again at once gets nobody more refusals than a few a second on each connection. */
