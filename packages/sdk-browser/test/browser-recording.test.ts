@@ -196,6 +196,31 @@ describe.concurrent('the snapshot in slices', () => {
 })
 
 describe.concurrent('what is too much for a page', () => {
+  test('of another colour scheme is taken again, but not where the page is left with it', async ({
+    lethe,
+    site,
+    page,
+  }) => {
+    // No beacon carries a snapshot of it.
+    const rows = Array.from({ length: 2_000 }, (_, row) => `<p id="row-${row}">${Math.random()}</p>`)
+    site.set('/', html(lethe, rows.join('')))
+    await page.emulateMedia({ colorScheme: 'light' })
+    await page.goto(`${site.url}/`)
+    await until(() => lethe.events().some(isSnapshot))
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await until(() => lethe.events().filter(isSnapshot).length === 2)
+    await page.evaluate(() => {
+      matchMedia('(prefers-color-scheme: dark)').onchange = async () => {
+        document.body.append(document.createElement('last-words'))
+        await undefined
+        dispatchEvent(new Event('pagehide'))
+        location.href = 'about:blank'
+      }
+    })
+    await page.emulateMedia({ colorScheme: 'light' })
+    await until(() => JSON.stringify(lethe.events()).includes('last-words'))
+  })
+
   test('a page of too many elements is not recorded, and the recording says so', async ({
     lethe,
     site,

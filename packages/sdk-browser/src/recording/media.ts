@@ -1,3 +1,8 @@
+import { clearTimeout, setTimeout } from '../natives.ts'
+
+/** A page that is left may be asked for something else in its last moment, and a snapshot takes longer. */
+const SETTLE_MILLISECONDS = 500
+
 const has = (query: string) => matchMedia(`(prefers-${query})`)
 
 /** What the visitor's system asks of pages; the viewer's may ask for something else. */
@@ -14,8 +19,16 @@ export function mediaOf() {
 /** Calls back when it asks for something else; returns how to end that. */
 export function onMedia(changed: () => void) {
   const lists = ['color-scheme:dark', 'reduced-motion', 'contrast'].map(has)
-  for (const list of lists) list.onchange = changed
+  let timer = 0
+  const soon = () => {
+    timer ||= setTimeout(() => {
+      timer = 0
+      changed()
+    }, SETTLE_MILLISECONDS)
+  }
+  for (const list of lists) list.onchange = soon
   return () => {
+    clearTimeout(timer)
     for (const list of lists) list.onchange = null
   }
 }

@@ -103,8 +103,13 @@ export function createRecorder(options: RecorderOptions): Recorder {
     else writer.queue([...address.moved(), event])
     return open
   }
-  const again = (changes: number) =>
-    open && (budget.spend(changes, now()) ? resume() : end('too_many_mutations'))
+  const again = (changes: number) => {
+    if (!open) return
+    // What waits to be written came before the snapshot, and some of it, as errors, is not in it.
+    if (!snapshot) writer.writeAll()
+    if (budget.spend(changes, now())) resume()
+    else end('too_many_mutations')
+  }
   const snapshotWith = (given: Rrweb) => {
     held = []
     snapshot = takeSnapshot(given, inOwnTask, sheets.learn, (events) => {
