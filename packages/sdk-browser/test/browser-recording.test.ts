@@ -203,7 +203,10 @@ describe.concurrent('what is too much for a page', () => {
     page,
   }) => {
     // No beacon carries a snapshot of it.
-    const rows = Array.from({ length: 2_000 }, (_, row) => `<p id="row-${row}">${Math.random()}</p>`)
+    const rows = Array.from(
+      { length: 2_000 },
+      (_, row) => `<p id="row-${row}">${Math.random()}</p>`,
+    )
     site.set('/', html(lethe, rows.join('')))
     await page.emulateMedia({ colorScheme: 'light' })
     await page.goto(`${site.url}/`)

@@ -104,11 +104,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
     return open
   }
   const again = (changes: number) => {
-    if (!open) return
-    // What waits to be written came before the snapshot, and some of it, as errors, is not in it.
-    if (!snapshot) writer.writeAll()
-    if (budget.spend(changes, now())) resume()
-    else end('too_many_mutations')
+    if (open && !snapshot) writer.writeAll()
+    return open && (budget.spend(changes, now()) ? resume() : end('too_many_mutations'))
   }
   const snapshotWith = (given: Rrweb) => {
     held = []
@@ -130,7 +127,6 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const resume = () => {
     if (ended) return
     wanted = true
-    // Half a page says nothing of how big it is, and rrweb would wait for all of it anyway.
     if (isLoading(() => wanted && resume())) return
     const elements = document.getElementsByTagName('*').length
     if (elements > ELEMENTS_MAXIMUM) return end('page_too_big', { elements })
@@ -151,7 +147,10 @@ export function createRecorder(options: RecorderOptions): Recorder {
   return { resume, pause, finish, write: writer.writeAll, emit, idOf, stop }
 }
 
-/** Whether the page is not all there yet; then it runs once it is. */
+/**
+ * Whether the page is not all there yet; then it runs once it is. Half a page says nothing of how big
+ * it is, and rrweb would wait for all of it anyway.
+ */
 function isLoading(run: () => void) {
   if (document.readyState !== 'loading') return false
   listen(document, 'DOMContentLoaded', run, { once: true })

@@ -59,6 +59,7 @@ export function createWriter(
   }
   const soon = (run: () => void) => void setTimeout(() => inOwnTask(run), SOON_MILLISECONDS)
   return {
+    /** Also before a new snapshot: what waits came earlier, and errors are not in it. */
     writeAll: () => writeAll(),
     queue(events: eventWithTime[]) {
       waiting.push(...events)
