@@ -89,7 +89,7 @@ async function measure(): Promise<Growth> {
     const large = project?.id as number
     const secret = await createKey(db.sql, large, 'secret', 'bench')
     const open = await createKey(db.sql, large, 'public', 'bench')
-    await timed('the search index', () => indexAll(db))
+    await timed('the search index', () => indexAll(db, owner.client))
     await timed(`${sessions} sessions`, () => loadSessions(db, large))
     const before = requester(await serve(), secret.text, open.text)
     await timed(`${erased} erased persons`, () => loadErased(db, before, large))
@@ -118,13 +118,24 @@ async function timed(what: string, run: () => Promise<unknown>): Promise<void> {
   console.log(`${what}: ${((performance.now() - began) / 1_000).toFixed(0)} s`)
 }
 
-async function indexAll(db: Db): Promise<void> {
+/**
+ * The product gives each person its segment as it does for an import; the index over all of them is
+ * built afterwards in one go, which takes a tenth of the time and makes the same index.
+ */
+async function indexAll(db: Db, owner: Owner): Promise<void> {
+  const grams = "'person_search_grams'::regclass"
+  await owner.query(`update pg_index set indisready = false where indexrelid = ${grams}`)
   // A call may not come upon the project: it looks at some random pages only.
   for (let idle = 0; idle < 20; ) {
     const given = await indexSearchTail(db, { seconds: 10, partPersons: 2_000 })
     idle = given === 0 ? idle + 1 : 0
   }
+  await owner.query(`update pg_index set indisready = true where indexrelid = ${grams}`)
+  await owner.query("set maintenance_work_mem = '2GB'")
+  await owner.query('reindex index person_search_grams')
 }
+
+type Owner = Awaited<ReturnType<typeof connectOne>>['client']
 
 /** Sessions as they are a day after their end: one row, and one of its pack. */
 async function loadSessions(db: Db, project: number): Promise<void> {

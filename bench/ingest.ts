@@ -10,6 +10,7 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import {
@@ -17,6 +18,7 @@ import {
   type Load,
   letheWordsOf,
   load,
+  loadMeanwhile,
   median,
   residentMegabytes,
   stop,
@@ -75,6 +77,7 @@ async function main() {
       services.push(await startService(basename(root), resolve(root), folder))
     }
     await compare(folder, services)
+    for (const service of services) await askBeside(service, folder)
     for (const service of services) await watchMemory(service, folder)
   } finally {
     for (const service of services) await service.end()
@@ -88,6 +91,7 @@ interface Service {
   pid: number
   databasePid: number
   key: string
+  secretKey: string
   places: Place[]
   end(): Promise<void>
 }
@@ -105,6 +109,7 @@ async function startService(name: string, root: string, folder: string): Promise
   const db = connect({ connection: embedded.address })
   const { id } = await createProject(db.sql, 'bench')
   const { text: key } = await createKey(db.sql, id, 'public', 'bench')
+  const { text: secretKey } = await createKey(db.sql, id, 'secret', 'bench')
   await db.end()
   const { url, child } = await startPinned(letheWordsOf(root), {
     DATABASE_URL: urlOf(embedded.address),
@@ -119,6 +124,7 @@ async function startService(name: string, root: string, folder: string): Promise
     pid: child.pid as number,
     databasePid: postmasterPid(dataDir),
     key,
+    secretKey,
     places: await startSessions(url, key, 64),
     async end() {
       await stop(child)
@@ -164,7 +170,7 @@ async function startSessions(url: string, key: string, count: number): Promise<P
 }
 
 /** Chunks of their own each: sessions in turns, a tab for each run, numbers counted up. */
-function uploads({ url, key, places }: Service, file: string) {
+function uploads({ url, key, places }: Service, file: string, delayMilliseconds = 0) {
   const tab = `run${++runs}`
   const list = places
     .map(({ browserId, sessionId }) => `"&browser=${browserId}&session=${sessionId}"`)
@@ -177,6 +183,9 @@ file:close()
 local places = { ${list} }
 local headers = { ["Content-Type"] = "application/octet-stream" }
 local n = 0
+delay = function()
+  return ${delayMilliseconds}
+end
 request = function()
   n = n + 1
   local place = places[n % #places + 1]
@@ -323,6 +332,50 @@ function familyMilliseconds(pid: number): number {
     const fields = readFileSync(`/proc/${one}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
     return sum + fields.slice(11, 15).reduce((all, ticks) => all + Number(ticks) * 10, 0)
   }, 0)
+}
+
+/** A backend reads a person, 4 requests at once, while browsers upload chunks of 9 KB at a rate. */
+async function askBeside(service: Service, folder: string): Promise<void> {
+  const { url, secretKey, name } = service
+  const headers = {
+    authorization: `Bearer ${secretKey}`,
+    'content-type': 'application/json',
+  }
+  const body = JSON.stringify({ externalId: 'bystander', properties: { plan: 'free' } })
+  await fetch(`${url}/v1/persons`, { method: 'POST', headers, body })
+  const reads = {
+    url: `${url}/v1/persons/bystander`,
+    lua: `wrk.headers["Authorization"] = "${headers.authorization}"`,
+  }
+  const file = join(folder, 'chunk-beside')
+  writeFileSync(file, chunkOf(8 * 1_024))
+  console.log(
+    `\n| ${name}: chunks asked for, and stored, a second | p50 ms of GET | p99 ms | × idle |`,
+  )
+  console.log('| --- | ---: | ---: | ---: |')
+  const stored: Record<string, number[]> = {}
+  const beside = (rate: number) => async () => {
+    const delay = Math.round((connections * 1_000) / rate)
+    const chunks = uploads(service, file, Number.isFinite(rate) ? delay : 0)
+    const uploading = loadMeanwhile(chunks, connections, seconds + 2)
+    await sleep(1_000)
+    const asked = load(reads, 4, seconds)
+    stored[rate] = [...(stored[rate] ?? []), (await uploading).requestsPerSecond]
+    return asked
+  }
+  const rates = [50, 100, 200, Number.POSITIVE_INFINITY]
+  const asked = await inTurns(
+    {
+      idle: () => load(reads, 4, seconds),
+      ...Object.fromEntries(rates.map((rate) => [rate, beside(rate)])),
+    },
+    Number(options.rounds),
+  )
+  for (const [rate, { p50, p99 }] of Object.entries(asked)) {
+    const chunks = stored[rate] ? `${rate}, ${median(stored[rate]).toFixed(0)}` : rate
+    const times = (p99 / (asked.idle?.p99 ?? Number.NaN)).toFixed(1)
+    console.log(`| ${chunks} | ${p50.toFixed(1)} | ${p99.toFixed(1)} | ${times} |`)
+  }
 }
 
 /** Uploads for minutes, and looks at the service's memory each second. */

@@ -1,8 +1,9 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { DbAddress } from '../packages/server/src/sql.ts'
 
 export interface Load {
@@ -19,7 +20,23 @@ export interface Requests {
 }
 
 /** Sends requests for some seconds with `connections` at once, by wrk (Debian's package `wrk`). */
-export function load({ url, lua }: Requests, connections = 32, seconds = 5): Load {
+export function load(requests: Requests, connections = 32, seconds = 5): Load {
+  const { words, loadOf } = wrk(requests, connections, seconds)
+  return loadOf(execFileSync('wrk', words, { encoding: 'utf8' }))
+}
+
+/** The same while this process goes on. */
+export async function loadMeanwhile(
+  requests: Requests,
+  connections: number,
+  seconds: number,
+): Promise<Load> {
+  const { words, loadOf } = wrk(requests, connections, seconds)
+  const { stdout } = await promisify(execFile)('wrk', words)
+  return loadOf(stdout)
+}
+
+function wrk({ url, lua }: Requests, connections: number, seconds: number) {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-wrk-'))
   const script = join(folder, 'requests.lua')
   writeFileSync(
@@ -32,16 +49,19 @@ done = function(summary, latency, requests)
 end`,
   )
   const places = ['-t', '1', '-c', String(connections), '-d', `${seconds}s`]
-  // Of itself wrk takes an answer after two seconds for a failure, as a busy disk can make it.
-  const words = [...places, '--timeout', '30s', '-s', script, url]
-  const out = execFileSync('wrk', words, { encoding: 'utf8' })
-  rmSync(folder, { recursive: true })
-  const [, rps, p50, p99, errors] = /RESULT (\S+) (\S+) (\S+) (\S+)/.exec(out) ?? []
   return {
-    requestsPerSecond: Number(rps),
-    p50: Number(p50),
-    p99: Number(p99),
-    errors: Number(errors),
+    // Of itself wrk takes an answer after two seconds for a failure, as a busy disk can make it.
+    words: [...places, '--timeout', '30s', '-s', script, url],
+    loadOf(out: string): Load {
+      rmSync(folder, { recursive: true })
+      const [, rps, p50, p99, errors] = /RESULT (\S+) (\S+) (\S+) (\S+)/.exec(out) ?? []
+      return {
+        requestsPerSecond: Number(rps),
+        p50: Number(p50),
+        p99: Number(p99),
+        errors: Number(errors),
+      }
+    },
   }
 }
 
