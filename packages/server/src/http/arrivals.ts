@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { errorCodes, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import { release } from '../release.ts'
 import { networkOf } from './network.ts'
 import { type Pace, partBytes } from './pace.ts'
 import { continueRequest } from './requests.ts'
@@ -102,7 +103,7 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = (
       payload.off('data', keep)
       // What still comes is not kept.
       if (error) payload.resume()
-      done(error, error ? undefined : Buffer.concat(parts))
+      done(error, error ? undefined : joined(parts))
     }
     function keep(part: Buffer): void {
       parts.push(part)
@@ -128,6 +129,13 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = (
       payload.once('close', broken)
     }
   }
+}
+
+function joined(parts: Buffer[]): Buffer {
+  const body = Buffer.concat(parts)
+  // Nothing else is in those that are all of what was read from the connection at once.
+  for (const part of parts) release(part)
+  return body
 }
 
 function holdBack(payload: IncomingMessage, milliseconds: number): number {
