@@ -52,7 +52,7 @@ const each = {
 
 export default defineConfig({
   test: {
-    globalSetup: ['packages/server/test/global-setup.ts'],
+    globalSetup: ['packages/sdk-browser/test/built.ts', 'packages/server/test/global-setup.ts'],
     // Most tests wait for a database, a disk or a browser: two workers left two cores idle for a quarter of the time.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },

@@ -1,5 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -130,7 +129,6 @@ const replayOrigin = ({ url }: Lethe) => url.replace('127.0.0.1', 'localhost')
 export async function startLethe(
   environment: Record<string, string> = {},
 ): Promise<{ lethe: Lethe; stop(): Promise<void> }> {
-  if (!existsSync(join(root, 'packages/dashboard/dist/index.html'))) build()
   const folder = await mkdtemp(join(tmpdir(), 'lethe-acceptance-'))
   const dataDir = join(folder, 'data')
   // A database that is initialised and migrated, and has no project yet.
@@ -180,14 +178,6 @@ export async function startLethe(
       await rm(folder, { recursive: true, force: true })
     },
   }
-}
-
-function build(): void {
-  const { status } = spawnSync(process.execPath, ['scripts/build.ts'], {
-    cwd: root,
-    stdio: 'inherit',
-  })
-  if (status !== 0) throw new Error('The build failed.')
 }
 
 /** What the service prints at its first start, up to its keys. */

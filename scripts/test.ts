@@ -252,8 +252,6 @@ async function askForDeepRun(): Promise<void> {
 }
 
 if (!isWhole) {
-  // Acceptance tests look at what was built.
-  await run('node', ['scripts/build.ts', '--missing'])
   await tests('Tests', words)
 } else {
   await run('sh', ['scripts/prepare-tests.sh'])

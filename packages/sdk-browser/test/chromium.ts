@@ -1,16 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { test as base } from 'vitest'
-import { build } from '../build.ts'
 import { launch } from './launch.ts'
 import { type LetheServer, startLetheServer } from './lethe-server.ts'
 import { type Site, startSite } from './site.ts'
 
 export { type Site, until } from './site.ts'
 
-/** `lethe` is the server; `site` the customer's; `context` a fresh browser profile's window. */
+/** `dist` is built before each run; `lethe` is the server; `site` the customer's; `context` a fresh browser profile's window. */
 export const test = base.extend<{
   dist: string
   browser: Browser
@@ -21,12 +18,7 @@ export const test = base.extend<{
 }>({
   dist: [
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
-    async ({}, use) => {
-      const folder = await mkdtemp(join(tmpdir(), 'lethe-sdk-'))
-      await build(folder)
-      await use(folder)
-      await rm(folder, { recursive: true })
-    },
+    async ({}, use) => use(join(import.meta.dirname, '../dist')),
     { scope: 'file' },
   ],
   browser: [

@@ -27,7 +27,8 @@ export async function createDatabase(servers: Servers, name: string, template?: 
       )
     }
     await client.query(
-      `create database ${name} template ${template ?? "template0 encoding 'UTF8'"}`,
+      // A copy of the files takes a third of the time of one through the log.
+      `create database ${name} template ${template ?? "template0 encoding 'UTF8'"} strategy file_copy`,
     )
     // As `distribute` has set it for the template.
     if (template && server !== servers[0]) {

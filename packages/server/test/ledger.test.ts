@@ -46,7 +46,7 @@ async function backup(address: DbAddress, erasure: TestErasure) {
   for (;;) {
     await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${address.database}`
     const isCopied = await client
-      .query(`create database ${database} template ${address.database}`)
+      .query(`create database ${database} template ${address.database} strategy file_copy`)
       .then(
         () => true,
         (error) => {

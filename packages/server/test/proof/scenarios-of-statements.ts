@@ -32,8 +32,8 @@ export const scenariosOfStatements: Scenario[] = [
   },
   {
     name: 'in the midst of a chunk ∥ DELETE and worker: in the erased set, or 410',
-    bounds: [1, 2],
-    schedulesMinimum: [60, 70],
+    bounds: [0, 2],
+    schedulesMinimum: [2, 70],
     isSplit: true,
     plant: plantAda,
     actors: (act, { places }) => ({

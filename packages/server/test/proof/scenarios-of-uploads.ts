@@ -19,8 +19,8 @@ export const scenariosOfUploads: Scenario[] = [
     },
     {
       name: 'chunk ∥ DELETE ∥ worker, in a bucket: the worker waits for whoever may still put',
-      bounds: [1, 2] as [number, number],
-      schedulesMinimum: [78, 175] as [number, number],
+      bounds: [0, 2] as [number, number],
+      schedulesMinimum: [6, 175] as [number, number],
       isBucket: true,
     },
   ].map(
