@@ -1,4 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, onTestFinished } from 'vitest'
 import { sessionPrefix } from '../src/blobs/blobs.ts'
 import { openBucket } from '../src/blobs/s3.ts'
@@ -48,6 +50,8 @@ describe('the daily comparison of blobs and chunks', () => {
     const beside = `${kept.blobKeys[0]}-late`
     await blobs.open(late.slice(0, late.lastIndexOf('/') + 1))
     for (const key of [late, beside]) await blobs.put(key, randomBytes(10))
+    // Somebody else's file: its name cannot be a blob's.
+    await writeFile(join(erasure.folder, late.replace(/[^/]+$/, 'a b')), '')
 
     await compareBlobs(recordingsOf(erasure), erasure.options.log)
     expect(await Promise.all([late, beside].map((key) => isThere(erasure, key)))).toEqual([

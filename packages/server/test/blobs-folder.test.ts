@@ -10,6 +10,7 @@ import {
   rm,
   stat,
   symlink,
+  truncate,
   writeFile,
 } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -165,6 +166,30 @@ describe('the folder', () => {
     await rm(root, { recursive: true })
     expect(await faultOf(blobs.isEmpty(browserPrefix(1, 'browser')))).toBe('failed')
     expect(await faultOf(blobs.deletePrefix(browserPrefix(1, 'browser')))).toBe('failed')
+  })
+
+  test('with a pipe in the place of a blob, or a file far larger than one, returns at once', async () => {
+    const session = await newSession()
+    execFileSync('mkfifo', [join(root, session, 'pipe')])
+    await writeFile(join(root, session, 'huge'), '')
+    await truncate(join(root, session, 'huge'), 3 * 1_024 ** 3)
+    for (const name of ['pipe', 'huge']) {
+      expect(await faultOf(blobs.get(`${session}${name}`))).toBe('foreign_entry')
+    }
+  })
+
+  test('with folders deeper than any path lists what lies above them', async () => {
+    const session = await newSession()
+    await blobs.put(`${session}chunk`, randomBytes(10))
+    // Halves, as the system takes no path to the whole.
+    const half = Array(15).fill('d'.repeat(200)).join('/')
+    for (const folder of [session, 'other']) {
+      await mkdir(join(root, folder, half), { recursive: true })
+    }
+    await rename(join(root, 'other'), join(root, session, half, 'other'))
+    expect(await Array.fromAsync(blobs.list(session))).toEqual([`${session}chunk`])
+    // Nor does the removal after the test get there.
+    execFileSync('rm', ['-rf', join(root, session)])
   })
 
   test('with a file in the place of a directory is a fault, not an empty store', async () => {

@@ -31,17 +31,19 @@ interface Call {
 }
 
 /** Each method of each route, with ids of things that are not there. */
-function callsOf({ everyRoute, projectId }: Dashboard): Call[] {
+function callsOf({ everyRoute, projectId }: Dashboard, idOf = () => randomUUID() as string) {
   return everyRoute.flatMap((route) =>
-    [route.method].flat().map((method) => ({
-      method,
-      route,
-      path: route.url
-        .replace(':projectId', projectId)
-        .replace(/:personId/, '1')
-        .replaceAll(/:\w+/g, () => randomUUID())
-        .replace('*', 'nothing'),
-    })),
+    [route.method].flat().map(
+      (method): Call => ({
+        method,
+        route,
+        path: route.url
+          .replace(':projectId', projectId)
+          .replace(/:personId/, '1')
+          .replaceAll(/:\w+/g, idOf)
+          .replace('*', 'nothing'),
+      }),
+    ),
   )
 }
 
@@ -105,6 +107,25 @@ describe('who may call a route', () => {
       }
     }
     expect(deviations).toEqual([])
+  })
+
+  test('is no fault with an id that cannot be one', async ({ dashboard }) => {
+    const owner = await dashboard.member('owner')
+    const cookie = [...owner.cookies].map((pair) => pair.join('=')).join('; ')
+    const { url, project } = dashboard
+    const faults: string[] = []
+    for (const id of ['x', '%00', '-'.repeat(36)]) {
+      const calls = callsOf(dashboard, () => id).filter(({ path }) => path.includes(id))
+      expect(calls.length).toBeGreaterThan(30)
+      for (const { method, path } of calls) {
+        const isOfMembers = path.startsWith('/dashboard/')
+        const key = isOfMembers ? null : project.secretKey
+        const headers = isOfMembers ? { origin: url, cookie } : {}
+        const { status } = await sendRaw(url, path, key, { method, headers })
+        if (status >= 500) faults.push(`${method} ${path}: ${status}`)
+      }
+    }
+    expect(faults).toEqual([])
   })
 
   test('is the same however its URL is written', async ({ dashboard }) => {

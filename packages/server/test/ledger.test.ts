@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject, randomBytes, randomUUID } from 'node:crypto'
 import { CompactSign } from 'jose'
 import { describe, expect, onTestFinished } from 'vitest'
-import { BlobFault } from '../src/blobs/blobs.ts'
+import { BlobFault, blobBytesMaximum } from '../src/blobs/blobs.ts'
 import type { MasterKeys } from '../src/blobs/master-keys.ts'
 import { type AttemptOptions, runAll, runNextAttempt } from '../src/erasure/attempt.ts'
 import { claimJobs, reapLostAttempts } from '../src/erasure/job-leases.ts'
@@ -529,6 +529,7 @@ describe('who can write to the blob store', () => {
 
   const forgeries: Record<string, (entry: LedgerEntry, master: MasterKeys) => Promise<string>> = {
     'no JSON at all': async () => 'erase them all',
+    'more bytes than a blob can have': async () => 'x'.repeat(blobBytesMaximum + 1),
     'an entry as the unsigned ones were': async (entry) => JSON.stringify(entry),
     'an entry under a key of their own': async (entry) => {
       const key = createSecretKey(randomBytes(32))
@@ -592,6 +593,20 @@ describe('who can write to the blob store', () => {
     await erasure.blobs.put(key.replace('.jws', '.copy'), bytes)
     const found = await reapplyLedger(erasure.options)
     expect(found).toMatchObject({ persons: 0, browsers: 0, refused: moved.length + 1, missing: 0 })
+    expect(await fingerprint(erasure, project.id, bob)).toBe(before)
+  })
+
+  test('erases nobody with names that hold no id; they are counted and stop no start', async ({
+    erasure,
+    project,
+  }) => {
+    const { bob, before, key } = await erased(erasure, project.id)
+    const group = key.slice(0, key.lastIndexOf('/') + 1)
+    for (const id of ['-'.repeat(36), '0'.repeat(36)]) {
+      await erasure.blobs.put(`${group}7-${project.id}-${id}.jws`, Buffer.from('erase them all'))
+    }
+    const found = await reapplyLedger(erasure.options)
+    expect(found).toMatchObject({ persons: 0, refused: 2, missing: 0 })
     expect(await fingerprint(erasure, project.id, bob)).toBe(before)
   })
 

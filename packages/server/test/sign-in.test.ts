@@ -217,6 +217,21 @@ describe('cookies', () => {
       body: JSON.stringify({ email, password }),
     })
 
+  test('that no server has set are of nobody, and no fault', async ({ dashboard }) => {
+    for (const value of ['%zz', '%00', '%ff.x', '%']) {
+      const response = await fetch(`${dashboard.url}/dashboard/v1/sign-in/code`, {
+        method: 'POST',
+        headers: {
+          origin: dashboard.url,
+          cookie: `lethe.two_factor=${value}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ code: '123456' }),
+      })
+      expect(response.status).toBe(401)
+    }
+  })
+
   test('are HttpOnly and SameSite=Strict, and Secure where the page came by https', async ({
     dashboard,
   }) => {

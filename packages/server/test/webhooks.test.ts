@@ -299,7 +299,7 @@ describe('an attempt that fails', () => {
     await shiftClock(address, 0)
   })
 
-  test('says why: no response, an unknown name or no connection', async ({
+  test('says why: no response, an unknown name, no connection or another protocol', async ({
     db,
     owner,
     params,
@@ -310,11 +310,20 @@ describe('an attempt that fails', () => {
     const closed = await makeWebhook(owner, params, 'http://127.0.0.1:9/')
     const nowhere = await makeWebhook(owner, params, 'http://no.such.name.invalid/')
     const noTls = await makeWebhook(owner, params, receiver.url.replace('http:', 'https:'))
+    const switching = createServer((request) =>
+      request.socket.write(
+        'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+      ),
+    )
+    await new Promise<void>((resolve) => switching.listen(0, '127.0.0.1', resolve))
+    const { port } = switching.address() as AddressInfo
+    const switched = await makeWebhook(owner, params, `http://127.0.0.1:${port}/`)
     const expected = new Map([
       [silent, /^timed_out$/],
       [closed, /^connection_refused$/],
       [nowhere, /^name_not_found$/],
       [noTls, /^(?:tls_failed|connection_failed)$/],
+      [switched, /^connection_failed$/],
     ])
     for (const { path } of expected.keys())
       await owner.call(testWebhook, { params: path, body: {} })
@@ -324,6 +333,7 @@ describe('an attempt that fails', () => {
       expect(delivery).toMatchObject({ state: 'pending', lastStatus: null })
       expect(delivery?.lastErrorCode).toMatch(code)
     }
+    switching.close()
   })
 
   test('a redirect is not followed, and 410 turns the webhook off', async ({

@@ -260,7 +260,9 @@ test('a raw + in an externalId of a query is refused, as it may be meant; a sear
     await service.send('/v1/persons', { method: 'POST', body: { externalId } })
   }
   for (const path of ['/v1/persons', '/v1/deletion-jobs']) {
-    expect((await service.send(`${path}?externalId=a+b@x.example`)).status).toBe(400)
+    for (const name of ['externalId', 'external%49d']) {
+      expect((await service.send(`${path}?${name}=a+b@x.example`)).status).toBe(400)
+    }
   }
   const idsOf = async (query: string) => {
     const { persons } = (await service.send(`/v1/persons?${query}`)).json
@@ -273,4 +275,21 @@ test('a raw + in an externalId of a query is refused, as it may be meant; a sear
     const { body } = await service.call(listPersons, { query: { externalId, limit: 1 } })
     expect(body.persons.map((person) => person.externalId)).toEqual([externalId])
   }
+})
+
+test('a raw # is refused: what follows it would be lost, and another person meant', async ({
+  service,
+  project,
+}) => {
+  for (const externalId of ['a', 'a#']) {
+    await service.send('/v1/persons', { method: 'POST', body: { externalId } })
+  }
+  const key = { Authorization: `Bearer ${project.secretKey}` }
+  for (const method of ['GET', 'DELETE']) {
+    const answer = read(await speak(service, head(method, '/v1/persons/a#', key)))
+    expect(answer).toMatchObject({ statuses: [400], json: { error: { code: 'invalid_request' } } })
+  }
+  expect((await service.send('/v1/persons/a')).status).toBe(200)
+  expect((await service.send('/v1/persons/a%23', { method: 'DELETE' })).status).toBe(202)
+  expect((await service.send('/v1/deletion-jobs?externalId=a')).json).toMatchObject({ jobs: [] })
 })

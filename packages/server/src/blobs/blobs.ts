@@ -24,7 +24,10 @@ export interface Blobs {
    * until then; of every other key never.
    */
   put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>
-  /** Throws `BlobMissing` where there is none. */
+  /**
+   * Throws `BlobMissing` where there is none, and `foreign_entry` for what is no blob of ours: no
+   * file, or larger than `blobBytesMaximum`.
+   */
   get(key: string, signal?: AbortSignal): Promise<Uint8Array>
   /** Removes these blobs, all versions of them, durably. A key with no blob is no error. */
   delete(keys: readonly string[], signal?: AbortSignal): Promise<void>
@@ -120,6 +123,12 @@ export class BlobFault extends Error {
   }
 }
 
+/** What is larger was not written by us: the largest of ours, packs, are some eight megabytes. */
+export const blobBytesMaximum = 64 * 1_048_576
+
+export const notABlob = () =>
+  new BlobFault('foreign_entry', 'What stands in the place of a blob is not of ours.')
+
 export class BlobMissing extends BlobFault {
   override readonly name = 'BlobMissing'
 
@@ -127,6 +136,10 @@ export class BlobMissing extends BlobFault {
     super('blob_missing', 'There is no blob of this key.', options)
   }
 }
+
+/** Whether there is no blob of ours, whatever stands in its place. */
+export const isNoBlob = (error: unknown): boolean =>
+  error instanceof BlobFault && (error.code === 'blob_missing' || error.code === 'foreign_entry')
 
 export const browserPrefix = (projectId: number, browserId: string) =>
   `blobs/${projectId}/${browserId}/`
@@ -146,7 +159,12 @@ export const ledgerPrefix = (projectId: number) => `ledger/${projectId}/`
 
 // A leading dot is kept for files of the store's own, and rules out `.` and `..` in passing.
 const segmentPattern = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/
-const keyLengthMaximum = 512
+export const keyLengthMaximum = 512
+
+/** Whether a text that was listed is a key: others may have put there what cannot be one. */
+export const isKey = (text: string): boolean =>
+  text.length <= keyLengthMaximum &&
+  text.split('/').every((segment) => segmentPattern.test(segment))
 
 /** The segments of a key. Throws `invalid_key`. */
 export function keySegments(key: string): string[] {
@@ -166,9 +184,6 @@ export function prefixSegments(prefix: string, segmentsMinimum = 1): string[] {
 }
 
 function segmentsOf(path: string): string[] {
-  const segments = path.length <= keyLengthMaximum ? path.split('/') : []
-  if (segments.length === 0 || !segments.every((segment) => segmentPattern.test(segment))) {
-    throw new BlobFault('invalid_key', 'A key or prefix is not of the form that is allowed.')
-  }
-  return segments
+  if (isKey(path)) return path.split('/')
+  throw new BlobFault('invalid_key', 'A key or prefix is not of the form that is allowed.')
 }

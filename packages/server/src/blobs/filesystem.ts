@@ -8,9 +8,12 @@ import {
   type BlobFaultCode,
   BlobMissing,
   type Blobs,
+  blobBytesMaximum,
   blobLevels,
   type DeletePrefixOptions,
+  keyLengthMaximum,
   keySegments,
+  notABlob,
   type OnKeys,
   prefixSegments,
   type Removed,
@@ -114,13 +117,18 @@ async function replace(place: string, path: string, bytes: Uint8Array, signal?: 
   }
 }
 
+/** The opening of a pipe would wait for its other end, and hold one of the few threads. */
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
 function get(root: string, segments: string[], signal?: AbortSignal): Promise<Uint8Array> {
   return faults('blob_missing', async () => {
     throwIfAborted(signal)
     const place = await realPlace(root, segments.slice(0, -1))
     const path = join(place, segments.at(-1) as string)
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    const file = await open(path, readFlags)
     try {
+      const stats = await file.stat()
+      if (!stats.isFile() || stats.size > blobBytesMaximum) throw notABlob()
       return await file.readFile()
     } finally {
       await file.close()
@@ -202,10 +210,12 @@ async function* keysUnder(folder: string, prefix: string): AsyncGenerator<string
   try {
     for await (const entries of partsOf(folder)) {
       for (const entry of entries) {
+        const path = `${prefix}${entry.name}`
         if (entry.isDirectory()) {
-          yield* keysUnder(join(folder, entry.name), `${prefix}${entry.name}/`)
+          // No key leads deeper, and the system takes no paths of any length.
+          if (path.length < keyLengthMaximum) yield* keysUnder(join(folder, entry.name), `${path}/`)
         } else if (entry.isFile() && !entry.name.startsWith('.')) {
-          yield `${prefix}${entry.name}`
+          yield path
         }
       }
     }

@@ -1,10 +1,13 @@
+import type { Readable } from 'node:stream'
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { inLanes } from '../lanes.ts'
 import {
   BlobFault,
   type Blobs,
   type BlobsRemark,
+  blobBytesMaximum,
   keySegments,
+  notABlob,
   type OnKeys,
   prefixSegments,
 } from './blobs.ts'
@@ -68,8 +71,12 @@ async function put(bucket: Bucket, name: string, bytes: Uint8Array, signal?: Abo
 async function get(bucket: Bucket, name: string, signal?: AbortSignal): Promise<Uint8Array> {
   const command = new GetObjectCommand({ Bucket: bucket.name, Key: name })
   return request(bucket, signal, async (options) => {
-    const { Body } = await bucket.client.send(command, options)
+    const { Body, ContentLength = 0 } = await bucket.client.send(command, options)
     if (!Body) throw new BlobFault('failed', 'The S3 server answered without a body.')
+    if (ContentLength > blobBytesMaximum) {
+      ;(Body as Readable).destroy()
+      throw notABlob()
+    }
     return Body.transformToByteArray()
   })
 }

@@ -26,9 +26,9 @@ function lineOf(values: CsvValue[]): string {
 /**
  * What a spreadsheet takes for a formula: at the beginning, after whatever it trims, also in full
  * width; and after what it may take for the end of a cell or line, as it does where its own
- * separator is the semicolon.
+ * separator is the semicolon; there quotes may stand before it, as a field `""=1` is `=1`.
  */
-const formula = /(?<=^|[;|\t\r\n])(?=[\s\p{Z}\p{C}]*[=+\-@＝＋－＠])/gu
+const formula = /(?<=^|[;|\t\r\n])(?=[\s\p{Z}\p{C}"]*[=+\-@＝＋－＠﹦﹢﹣﹫])/gu
 
 /** Every cell is quoted; an apostrophe makes a formula a text, as externalIds are what anybody chose. */
 function cellOf(value: CsvValue): string {

@@ -1,7 +1,8 @@
 import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import { CompactSign, compactVerify } from 'jose'
-import { BlobFault, type Blobs } from '../blobs/blobs.ts'
+import { BlobFault, BlobMissing, type Blobs, isNoBlob } from '../blobs/blobs.ts'
 import type { MasterKeys } from '../blobs/master-keys.ts'
+import { isUuid } from '../http/uuid.ts'
 
 /*
  * The ledger: blobs that say who was erased, outside of the database, so that a backup that brings a
@@ -61,7 +62,8 @@ export function ledgerKey({ number, projectId, jobId, part }: LedgerPlace): stri
 function placeOf(key: string): LedgerPlace | undefined {
   const [, number, projectId, jobId, part = '0'] =
     /^ledger\/\d{9}\/(\d{1,15})-(\d{1,9})-([0-9a-f-]{36})(?:-(\d{1,9}))?\.jws$/.exec(key) ?? []
-  if (jobId === undefined) return undefined
+  // Names are what anybody wrote: PostgreSQL refuses a statement with an id that is none.
+  if (jobId === undefined || !isUuid(jobId)) return undefined
   const place = { number: Number(number), projectId: Number(projectId), jobId, part: Number(part) }
   return ledgerKey(place) === key ? place : undefined
 }
@@ -98,8 +100,8 @@ export async function readLedgerEntry(
   try {
     bytes = await blobs.get(key)
   } catch (error) {
-    if (error instanceof BlobFault && error.code === 'blob_missing') return 'missing'
-    throw error
+    if (!isNoBlob(error)) throw error
+    return error instanceof BlobMissing ? 'missing' : 'refused'
   }
   try {
     const { payload } = await compactVerify(
@@ -151,8 +153,8 @@ export async function* listLedger(
 }
 
 /** For `.catch`: another process that starts takes the same entries over. */
-function unlessMissing(error: unknown): undefined {
-  if (!(error instanceof BlobFault && error.code === 'blob_missing')) throw error
+function unlessNoBlob(error: unknown): undefined {
+  if (!isNoBlob(error)) throw error
 }
 
 /** The entries of the versions that did not sign them; what cannot be one is left out. */
@@ -162,8 +164,8 @@ export async function* listOldEntries(
 ): AsyncGenerator<{ key: string; entry: Omit<LedgerEntry, 'version' | 'number' | 'part'> }> {
   for await (const key of blobs.list(`ledger/${projectId}/`)) {
     const [, jobId] = /^ledger\/\d+\/([0-9a-f-]{36})\.json$/.exec(key) ?? []
-    if (jobId === undefined) continue
-    const bytes = await blobs.get(key).catch(unlessMissing)
+    if (jobId === undefined || !isUuid(jobId)) continue
+    const bytes = await blobs.get(key).catch(unlessNoBlob)
     const entry = bytes && oldEntryOf(bytes)
     if (entry?.jobId === jobId && entry.projectId === projectId) yield { key, entry }
   }
@@ -178,7 +180,7 @@ function oldEntryOf(bytes: Uint8Array) {
       /^\d{1,19}$/.test(personId) &&
       typeof keepRecordings === 'boolean' &&
       !Number.isNaN(Date.parse(createdAt)) &&
-      browserIds.every((id) => /^[0-9a-f-]{36}$/.test(id))
+      browserIds.every(isUuid)
     return isWhole
       ? { jobId, projectId, personId, keepRecordings, createdAt, browserIds }
       : undefined

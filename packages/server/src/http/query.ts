@@ -15,11 +15,11 @@ export function parseQuery(text: string): Query {
   for (const part of text.split('&')) {
     if (part === '') continue
     const cut = part.includes('=') ? part.indexOf('=') : part.length
-    if (part.slice(0, cut) === exactName && part.includes('+')) {
-      query[broken] = 'In externalId, write a plus as %2B and a space as %20.'
-    }
     try {
       const name = decode(part.slice(0, cut))
+      if (name === exactName && part.includes('+')) {
+        query[broken] = 'In externalId, write a plus as %2B and a space as %20.'
+      }
       const value = decode(part.slice(cut + 1))
       const known = query[name]
       query[name] = known === undefined ? value : [known, value].flat()
@@ -37,7 +37,9 @@ function decode(text: string): string {
 export function refuseBrokenQueries(app: FastifyInstance): void {
   // With a callback: a promise for each hook and request costs a tenth of a request.
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    const issue = (request.query as Query)[broken]
+    // The router takes a # for the end of the path: `a#` would be `a`.
+    const hasFragment = request.raw.url?.includes('#')
+    const issue = hasFragment ? 'Write a # in a URL as %23.' : (request.query as Query)[broken]
     done(issue === undefined ? null : new ApiError('invalid_request', issue), payload)
   })
 }

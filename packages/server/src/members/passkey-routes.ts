@@ -6,6 +6,7 @@ import {
   startPasskeyUse,
 } from '@lethe/contract/dashboard-members.ts'
 import { ApiError } from '../api-error.ts'
+import { isStorable } from '../http/body.ts'
 import { writeAudit } from './audit-store.ts'
 import { actorOf, memberOf } from './authenticate.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
@@ -57,7 +58,10 @@ export function passkeyRoutes(app: DashboardApp, context: DashboardContext): voi
     ...removePasskey,
     handler: async (request) => {
       const { memberId } = memberOf(request)
-      const name = await deletePasskey(db.sql, memberId, request.params.passkeyId)
+      const { passkeyId } = request.params
+      const name = isStorable(passkeyId)
+        ? await deletePasskey(db.sql, memberId, passkeyId)
+        : undefined
       if (name === undefined)
         throw new ApiError('invalid_request', 'This member has no such passkey.')
       const subject = { kind: 'member', id: memberId } as const

@@ -73,8 +73,8 @@ const waitingCookie = 'two_factor'
 export async function waitingSignInOf({ db, publicUrl }: Parts, request: FastifyRequest) {
   const value = cookieOf(request, publicUrl, waitingCookie)
   if (value === undefined) return undefined
-  // The signature after it is checked by better-auth.
-  const [identifier = ''] = decodeURIComponent(value).split('.')
+  // Of letters and digits, so not encoded; the signature after it is checked by better-auth.
+  const [identifier = ''] = value.split('.')
   const member = await findWaitingMember(db.sql, identifier)
   return member && { member, cookie: `${cookiePrefix(publicUrl)}.${waitingCookie}=${value}` }
 }

@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { IdentityKey } from '@lethe/contract/dashboard-projects.ts'
 import { invalid } from '../api-error.ts'
+import { isUuid } from '../http/uuid.ts'
 import type { Sql } from '../sql.ts'
 
 /** Keys of a project at one time: the one in use and the one that follows. */
@@ -33,7 +34,9 @@ export async function addIdentityKey(tx: Sql, projectId: number, text: string): 
 /** The last one stays while nothing else is accepted: nobody could be identified any more. */
 export async function removeIdentityKey(tx: Sql, projectId: number, id: string): Promise<void> {
   const proofs = await lockProject(tx, projectId)
-  await tx`delete from identity_keys where project_id = ${projectId} and id = ${id}`
+  if (isUuid(id)) {
+    await tx`delete from identity_keys where project_id = ${projectId} and id = ${id}`
+  }
   if (proofs === 'eddsa') await assertKeyIsThere(tx, projectId, '/params/keyId')
 }
 

@@ -1,4 +1,4 @@
-import { BlobMissing, sessionPrefix } from '../blobs/blobs.ts'
+import { isNoBlob, sessionPrefix } from '../blobs/blobs.ts'
 import { type ChunkContext, open, packTab, SealBroken } from '../blobs/sealing.ts'
 import { inLanes } from '../lanes.ts'
 import { readBrowserKey } from './browser-keys.ts'
@@ -157,7 +157,7 @@ async function readChunks(
       const sealed = await blobs.get(chunk.blobKey)
       read[at] = { chunk, gzip: open(dataKey, { projectId, sessionId, ...chunk }, sealed) }
     } catch (error) {
-      if (!(error instanceof BlobMissing || error instanceof SealBroken)) throw error
+      if (!(isNoBlob(error) || error instanceof SealBroken)) throw error
     }
   }).finally(() => dataKey.fill(0))
   return read.filter((one) => one !== undefined)

@@ -1,5 +1,5 @@
 import type { Session } from '@lethe/contract/session.ts'
-import { BlobMissing } from '../blobs/blobs.ts'
+import { isNoBlob } from '../blobs/blobs.ts'
 import { open, packTab, SealBroken } from '../blobs/sealing.ts'
 import type { Log } from '../log.ts'
 import { readBrowserKey } from './browser-keys.ts'
@@ -76,7 +76,7 @@ export async function* sessionEvents(
 }
 
 const isHole = (error: unknown) =>
-  error instanceof BlobMissing || error instanceof SealBroken || error instanceof ChunkDamaged
+  isNoBlob(error) || error instanceof SealBroken || error instanceof ChunkDamaged
 
 /** Says in the stream of a tab where chunks of it are missing, on the clock of its events. */
 function createGaps() {

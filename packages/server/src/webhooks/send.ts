@@ -48,6 +48,8 @@ export async function send(
         if (bytes > answerBytesMaximum) response.destroy()
       })
     })
+    // Also what is no answer at all, as a change to another protocol, ends with this.
+    outgoing.on('close', () => resolve({ status: null, errorCode: 'connection_failed' }))
     outgoing.on('error', (error) => resolve({ status: null, errorCode: errorCodeOf(error) }))
     outgoing.end(body)
   })
