@@ -42,6 +42,7 @@ const overrides: Record<string, string> = {
     Object.defineProperty(Node.prototype, 'parentNode', { get: () => null })`,
   'performance.now': 'Performance.prototype.now = () => 0',
   'performance replaced': 'window.performance = { now: () => 7 }',
+  matchMedia: 'window.matchMedia = undefined',
   'Proxy and Reflect': 'window.Proxy = function () { return {} }; Reflect.apply = () => undefined',
 }
 

@@ -56,6 +56,24 @@ describe('balanced, the default', () => {
       'the query of an image in a style sheet',
       ['style', { _cssText: '.a{background:url("/b.png?u=CANARY")}' }],
     ],
+    ...[
+      'image-set("/b.png?u=CANARY" 1x)',
+      "src('/b.png?u=CANARY')",
+      'url(/b.png?u=CANARY',
+      'url("/b\\"c.png?u=CANARY")',
+      'url(/b\\)c.png?u=CANARY)',
+    ].map((value): [string, Sketch] => [
+      `the query in ${value}`,
+      ['div', { style: `background:${value}` }],
+    ]),
+    ['the query of an address in a variable', ['div', { style: "--u:'/b.png?u=CANARY'" }]],
+    ['the query of an imported sheet', ['style', {}, '/* don\'t */ @import "/b.css?u=CANARY";']],
+    [
+      "attributes of the page's own elements",
+      ['my-card', { name: 'CANARY', values: 'CANARY', 'text-owner': 'CANARY', summary: 'CANARY' }],
+    ],
+    ['attributes of SVG on other elements', ['div', { 'text-owner': 'CANARY', result: 'CANARY' }]],
+    ['what a field made of a div counts to', ['div', { role: 'spinbutton' }, 'CANARY']],
     ['text for browsers without scripts', ['noscript', {}, '<img src="/p?CANARY">']],
     ['a card field', ['input', { autocomplete: 'cc-number', value: 'CANARY', name: 'CANARY' }]],
     [
@@ -118,6 +136,34 @@ describe('balanced, the default', () => {
     expect(all).toContain('"data-v-7ba5bd90":"","_ngcontent-abc-c12":""')
     expect(all).toContain('/logo@2x.png')
     expect(all).toContain('@media print{.a{fill:url(#grey)}}')
+  })
+
+  test('hides the query of what an SVG attribute refers to, and keeps references within the page', () => {
+    const { snapshot, idOf } = page(['p', { x: '' }])
+    const attributes = { fill: 'url(/s.svg?u=CANARY#a)', 'clip-path': 'url(#a)', 'font-size': '9' }
+    const node = {
+      type: 2 as const,
+      tagName: 'rect',
+      isSVG: true as const,
+      attributes,
+      childNodes: [],
+      id: 99,
+    }
+    const all = shown('balanced', [snapshot, mutation({ adds: [{ parentId: idOf('x'), node }] })])
+    expect(all).not.toContain('CANARY')
+    expect(all).toContain('"clip-path":"url(#a)","font-size":"9"')
+  })
+
+  test('shows nothing that scripts put into all objects', () => {
+    const { snapshot } = page(['p', { x: '' }])
+    try {
+      Object.assign(Object.prototype, { version: 'CANARY', 'data-lethe-block': '' })
+      expect(shown('open', [snapshot])).not.toContain('CANARY')
+    } finally {
+      for (const name of ['version', 'data-lethe-block']) {
+        delete (Object.prototype as Record<string, unknown>)[name]
+      }
+    }
   })
 
   test('hides which boxes are ticked and which option is chosen', () => {
@@ -324,6 +370,14 @@ describe('open and strict', () => {
     expect(all).not.toContain('CANARY')
     for (const each of ['Name', '/p?q=1#h', 'jane@example.com']) expect(all).toContain(`"${each}"`)
     expect(all).toContain('"data-a":"b"')
+  })
+
+  test('open hides what gives access also in addresses that nobody sees', () => {
+    const token = `eyJhbGciOiJIUzI1NiJ9.${'x'.repeat(20)}`
+    for (const name of ['action', 'formaction', 'ping', 'cite', 'longdesc']) {
+      const all = shownOf('open', ['form', { [name]: `/reset/${token}/now` }])
+      expect(all).toContain(`"${name}":"/reset/*/now"`)
+    }
   })
 
   test('strict hides all text and media, and leaves the lines their length', () => {

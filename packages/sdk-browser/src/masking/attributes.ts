@@ -8,6 +8,7 @@ import {
   BUTTON,
   CHECKABLE,
   CHOICE,
+  CUSTOM,
   FIELD,
   HIDDEN,
   LINK,
@@ -35,22 +36,29 @@ const PROSE =
 const URLS = /^(href|src|xlink:href|poster|background|data|rr_src)$/
 const SIZES_OF_RECORDER = /^rr_(width|height|scroll(Left|Top)|open_mode|media\w+)$/
 
-/** What a page looks like: everything else on an element is dropped, for it may hold anything. */
-const LOOK = new RegExp(
-  `^(${[
-    'id|class|name|type|for|role|rel|as|media|lang|dir|hidden|open|disabled|readonly|required|multiple',
-    'contenteditable|tabindex|width|height|size|sizes|rows|cols|(col|row)?span|border|align|valign',
-    'bgcolor|color|face|cell(padding|spacing)|nowrap|start|reversed|wrap|loop|muted|controls|is|slot',
-    'part|dialog|popover|inert|loading|shadowrootmode|charset|crossorigin|target|min|max|step',
-    'aria-(expanded|hidden|selected|current|pressed|disabled|busy|invalid|orientation|sort|level|modal)',
-    'd|points|viewBox|preserveAspectRatio|[cdfr]?[xyr][12]?|transform|transform-origin|pathLength',
-    'gradient(Units|Transform)|pattern\\w*Units|patternTransform|clipPathUnits|mask\\w*Units|offset',
-    '(fill|stroke|stop|clip|marker|font|text|letter|word|dominant|alignment|baseline|color|flood)-.*',
-    'fill|stroke|clip|mask|filter|opacity|overflow|display|visibility|marker\\w*|orient|ref[XY]',
-    'in2?|result|mode|operator|k[1-4]|values|tableValues|stdDeviation|slope|intercept|order|radius',
-    'xmlns.*|version|vector-effect|(shape|image|text)-rendering|paint-order|spreadMethod|startOffset',
-  ].join('|')})$`,
-  'i',
+const list = (...names: string[]) => new RegExp(`^(${names.join('|')})$`, 'i')
+
+/**
+ * What a page looks like: everything else on an element is dropped, for it may hold anything. So may
+ * what is one of these on another kind of element: `name` and `text-owner` on one of the page's own.
+ */
+const LOOK = list(
+  'id|class|role|lang|dir|hidden|open|disabled|tabindex|slot|part|is|popover|inert|contenteditable',
+  'aria-(expanded|hidden|selected|current|pressed|disabled|busy|invalid|orientation|sort|level|modal)',
+)
+const HTML_LOOK = list(
+  'name|type|for|rel|as|media|readonly|required|multiple|width|height|size|sizes|rows|cols',
+  '(col|row)?span|border|align|valign|bgcolor|color|face|cell(padding|spacing)|nowrap|start|reversed',
+  'wrap|loop|muted|controls|dialog|loading|shadowrootmode|charset|crossorigin|target|min|max|step|version',
+)
+const SVG_LOOK = list(
+  'type|media|width|height|min|max|color|target|d|points|viewBox|preserveAspectRatio',
+  '[cdfr]?[xyr][12]?|transform|transform-origin|pathLength',
+  'gradient(Units|Transform)|pattern\\w*Units|patternTransform|clipPathUnits|mask\\w*Units|offset',
+  '(fill|stroke|stop|clip|marker|font|text|letter|word|dominant|alignment|baseline|color|flood)-.*',
+  'fill|stroke|clip|mask|filter|opacity|overflow|display|visibility|marker\\w*|orient|ref[XY]',
+  'in2?|result|mode|operator|k[1-4]|values|tableValues|stdDeviation|slope|intercept|order|radius',
+  'xmlns.*|version|vector-effect|(shape|image|text)-rendering|paint-order|spreadMethod|startOffset',
 )
 
 /** Names without a value by which Vue and Angular tie styles to their components. */
@@ -63,7 +71,7 @@ const CHOSEN =
 /** A copy of an element's attributes, or of a change to them, with only what may be seen. */
 export function maskAttributes(attributes: Attributes, rule: Rule, look: Look): Attributes {
   const masked: Attributes = {}
-  for (const name in attributes) {
+  for (const name of Object.keys(attributes)) {
     const value = shortened(name, attributes[name])
     if (rule.own & BLOCK && !isOfBox(name, value)) continue
     const kept = value === null ? value : maskAttribute(name, value, rule, look)
@@ -90,12 +98,14 @@ function maskAttribute(name: string, value: unknown, rule: Rule, look: Look): un
     if (URLS.test(name)) return maskReference(value, rule)
     return level === 2 ? undefined : maskUrls(value, level ? maskUrl : maskTokens)
   }
-  if (level === 0) return value
+  if (level === 0) return kind & TARGET && value ? maskTokens(String(value)) : value
   if (kind & STATE && (own & CHOICE || !CHOSEN.test(name))) return shown ? value : undefined
   if (typeof value !== 'string') return kind & SIZE ? value : undefined
   if (kind & PROSES) return shown ? maskPatterns(value) : stars(value)
-  const seen = kind & SEEN || (!value && SCOPE.test(name)) ? value : look.shown(name, value)
-  return seen && maskEmails(seen)
+  const isSeen = kind & SEEN || kind & (own & SVG ? SEEN_SVG : own & CUSTOM ? 0 : SEEN_HTML)
+  const seen = isSeen || (!value && SCOPE.test(name)) ? value : look.shown(name, value)
+  if (!seen) return seen
+  return own & SVG && name !== 'class' ? maskCss(seen, level) : maskEmails(seen)
 }
 
 const STYLES = 1
@@ -107,6 +117,10 @@ const STATE = 16
 const SIZE = 32
 const PROSES = 64
 const SEEN = 128
+const SEEN_HTML = 256
+const SEEN_SVG = 512
+/** An address that is no part of the look. */
+const TARGET = 1024
 
 const kinds = new Map<string, number>()
 
@@ -122,7 +136,10 @@ function kindOf(name: string) {
       (/^(checked|selected)$/.test(name) || CHOSEN.test(name) ? STATE : 0) |
       (SIZES_OF_RECORDER.test(name) ? SIZE | SEEN : 0) |
       (PROSE.test(name) ? PROSES : 0) |
-      (LOOK.test(name) ? SEEN : 0)
+      (/^((form)?action|ping|cite|longdesc|manifest)$/.test(name) ? TARGET : 0) |
+      (LOOK.test(name) ? SEEN : 0) |
+      (HTML_LOOK.test(name) ? SEEN_HTML : 0) |
+      (SVG_LOOK.test(name) ? SEEN_SVG : 0)
     if (kinds.size < 1000) kinds.set(name, kind)
   }
   return kind

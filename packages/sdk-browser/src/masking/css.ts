@@ -1,22 +1,32 @@
 import { maskEmails } from './text.ts'
 import { maskTokens, maskUrl } from './url.ts'
 
-const URL_REFERENCE = /url\(\s*(?:"([^"]*)"|'([^']*)'|([^"')]*))\s*\)/gi
+/**
+ * A comment, `url(…)`, or a string. Of what is not closed the end of the text is the end, as it is
+ * for a browser.
+ */
+const URL_REFERENCE =
+  /\/\*.*?(?:\*\/|$)|url\(\s*(?:"((?:[^"\\]|\\.)*)(?:"\s*\)?|$)|'((?:[^'\\]|\\.)*)(?:'\s*\)?|$)|((?:[^)\\]|\\.)*)\)?)|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/gis
+/** What a string is that may be an address, as in `image-set("/a.png" 1x)`. */
+const ADDRESS = /^[^\s]*\/[^\s]*$/
 
 /** Styles stay, or the replay would show another page; what they fetch or print is masked. */
 export function maskCss(css: string, level: number) {
-  const masked = css.replace(URL_REFERENCE, (whole, double, single, bare) => {
-    const url: string = double ?? single ?? bare
-    return url[0] === '#' ? whole : `url("${maskedAddress(url, level)}")`
+  const masked = css.replace(URL_REFERENCE, (whole, double, single, bare, ...texts) => {
+    const url: string | undefined = double ?? single ?? bare?.trim()
+    if (url !== undefined) return url[0] === '#' ? whole : `url("${maskedAddress(url, level)}")`
+    const text: string = texts[0] ?? texts[1] ?? ''
+    return ADDRESS.test(text) ? whole.replace(text, () => maskedUrl(text, level)) : whole
   })
   return level ? maskEmails(level === 2 ? maskPrinted(masked) : masked) : masked
 }
 
 /** What is left of an address in CSS. */
 export function maskedAddress(url: string, level: number) {
-  const shown = level === 2 ? 'data:,' : level ? maskUrl(url, 'asset') : maskTokens(url, 'asset')
-  return shown.replace(/"/g, '%22')
+  return level === 2 ? 'data:,' : maskedUrl(url, level).replace(/(?<!\\)"/g, '%22')
 }
+
+const maskedUrl = (url: string, level: number) => (level ? maskUrl : maskTokens)(url, 'asset')
 
 export const addressesIn = (css: string) =>
   Array.from(

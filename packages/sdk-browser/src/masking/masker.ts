@@ -226,7 +226,7 @@ function maskMutation(
     if (!parent || !(parent.all & bits.BLOCK)) adds.push({ ...add, node })
   }
   const attributes = data.attributes.flatMap((change) => {
-    for (const name in change.attributes) {
+    for (const name of Object.keys(change.attributes)) {
       const value = change.attributes[name]
       const marks = bits.bitsOfAttribute(name, value)
       const cleared = name === 'data-lethe-unmask' && value === null ? bits.UNMASK : 0

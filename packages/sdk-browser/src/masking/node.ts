@@ -27,6 +27,8 @@ export const BUTTON = 131072
 export const TEXTLESS = 262144
 /** An element whose value is a number that the page tells. */
 export const NUMBER = 524288
+/** An element of the page's own: what its attributes hold is known to nobody else. */
+export const CUSTOM = 1048576
 export const INHERITED = FIELD - 1
 
 export type Attributes = Record<string, unknown>
@@ -73,8 +75,8 @@ const BITS_OF_TAG: Record<string, number> = {
 
 /** The bits of an element by its tag and attributes. */
 export function bitsOf(tag: string, attributes: Attributes, isSvg: boolean) {
-  let bits = (BITS_OF_TAG[tag] ?? 0) | (isSvg ? SVG : 0)
-  for (const name in attributes)
+  let bits = (BITS_OF_TAG[tag] ?? 0) | (isSvg ? SVG : tag.includes('-') ? CUSTOM : 0)
+  for (const name of Object.keys(attributes))
     if (isMarking(name)) bits |= bitsOfAttribute(name, attributes[name])
   return bits
 }
@@ -111,7 +113,7 @@ export function bitsOfAttribute(name: string, value: unknown) {
     case 'role':
       if (/\boption\b/.test(text)) return ENTRY | CHOICE
       if (/\b(?:menuitem)?radio\b|\bcheckbox\b/.test(text)) return LABEL | CHOICE
-      return /textbox|searchbox|combobox/.test(text) ? ENTRY : 0
+      return /textbox|searchbox|combobox|spinbutton/.test(text) ? ENTRY : 0
     case 'aria-haspopup':
       return text === 'listbox' ? ENTRY : 0
     case 'autocomplete':

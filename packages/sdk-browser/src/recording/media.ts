@@ -3,7 +3,14 @@ import { clearTimeout, setTimeout } from '../natives.ts'
 /** A page that is left may be asked for something else in its last moment, and a snapshot takes longer. */
 const SETTLE_MILLISECONDS = 500
 
-const has = (query: string) => matchMedia(`(prefers-${query})`)
+/** What a page may have put there instead returns anything, or nothing. */
+const has = (query: string): Partial<MediaQueryList> => {
+  try {
+    return matchMedia(`(prefers-${query})`) ?? {}
+  } catch {
+    return {}
+  }
+}
 
 /** What the visitor's system asks of pages; the viewer's may ask for something else. */
 export function mediaOf() {
