@@ -213,7 +213,7 @@ function initMutationObserver(options, rootEl) {
     const { mutationCb, scrollCb, mirror, bypassOptions } = this;
     const options = { ...bypassOptions, mutationCb, scrollCb, mirror, doc: root, shadowDomManager: this };
     initMutationObserver(options, root);
-    this.restoreHandlers.push(initScrollObserver(options));
+    this.restoreHandlers.push(initScrollObserver(options), watchPopovers(root));
   }
   observeAttachShadow({ contentWindow, contentDocument }) {
     if (!contentDocument) return;

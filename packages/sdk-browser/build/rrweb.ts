@@ -201,6 +201,8 @@ function mergeHooks`,
     why: 'Popovers are shown by a call, which changes no attribute.',
     from: 'if (tagName === "dialog" && n.open) {',
     by: `if (n.popover && n.matches(":popover-open")) attributes["data-lethe-popover"] = "";
+  // A sheet that is turned off, which is no attribute either (src/recording/extras.ts).
+  if (n.sheet?.disabled) attributes.media = "not all";
   if (tagName === "dialog" && n.open) {`,
   },
   {
@@ -401,6 +403,7 @@ import { isNative, realm } from ${source('natives.ts')};
 import { listen } from ${source('recording/page-natives.ts')};
 import { boxOf } from ${source('recording/box.ts')};
 import { now as nowTimestamp } from ${source('recording/clock.ts')};
+import { watchPopovers } from ${source('recording/extras.ts')};
 import { foreignText, ruleText } from ${source('recording/css-source.ts')};
 import { FLOOD_RECORDS, flood } from ${source('recording/flood.ts')};
 import { spy, spyOnAdopted, spyOnDeclarations, spyOnInputs, spyOnSheets } from ${source('recording/spies.ts')};

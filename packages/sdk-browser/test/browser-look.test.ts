@@ -91,6 +91,54 @@ test.concurrent('popovers are recorded when they are shown, hidden, and there al
   ])
 })
 
+test.concurrent('popovers in a shadow root are recorded when they are shown and hidden', async ({
+  lethe,
+  site,
+  page,
+}) => {
+  const inside = `host.attachShadow({ mode: 'open' }).innerHTML = '<p popover>over</p>'`
+  site.set('/', html(lethe, `<div id="host"></div><script>${inside}</script>`))
+  await page.goto(`${site.url}/`)
+  await until(() => lethe.events().some(isSnapshot))
+  const changes = () =>
+    lethe
+      .events()
+      .flatMap(({ data }) => data.attributes?.map((each: object) => JSON.stringify(each)))
+  await page.evaluate("host.shadowRoot.querySelector('p').showPopover()")
+  await until(() => changes().some((each) => each?.includes('{"data-lethe-popover":""}')))
+  await page.evaluate("host.shadowRoot.querySelector('p').hidePopover()")
+  await until(() => changes().some((each) => each?.includes('{"data-lethe-popover":null}')))
+})
+
+test.concurrent('style sheets that are turned off and on are recorded, and off already', async ({
+  lethe,
+  site,
+  page,
+}) => {
+  site.set(
+    '/',
+    html(
+      lethe,
+      `<style id="one">p{color:red}</style><style id="two" media="screen">p{color:blue}</style>
+      <script>one.sheet.disabled = true</script>`,
+    ),
+  )
+  await page.goto(`${site.url}/`)
+  const snapshot = JSON.stringify(await until(() => lethe.events().find(isSnapshot)))
+  expect(snapshot).toMatch(/"id":"one","_cssText":"[^"]*","media":"not all"/)
+  expect(snapshot).toContain('"id":"two","media":"screen"')
+  await page.evaluate('one.disabled = false; two.sheet.disabled = true; two.disabled = false')
+  const changes = await until(() => {
+    const found = lethe.events().flatMap(({ data }) => data.attributes ?? [])
+    return found.length > 2 ? found : undefined
+  })
+  expect(changes.map(({ attributes }) => attributes)).toEqual([
+    { media: null },
+    { media: 'not all' },
+    { media: 'screen' },
+  ])
+})
+
 test.concurrent('a blocked element is a box of its size in its place, whichever styles set them', async ({
   lethe,
   site,

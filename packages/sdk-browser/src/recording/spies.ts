@@ -43,7 +43,12 @@ export function spy(owner: object, name: string, seen: Seen): () => void {
 }
 
 /** The same for a property that is set, or that is read where `isReadToo`. */
-function spyOnSetter(owner: object, name: string, seen: Seen, isReadToo = false): () => void {
+export function spyOnSetter(
+  owner: object,
+  name: string,
+  seen: Seen,
+  isReadToo = false,
+): () => void {
   const native = Object.getOwnPropertyDescriptor(owner, name)
   if (!native?.set || !native.configurable) return () => {}
   const { get: getNative, set: setNative } = native
@@ -75,7 +80,7 @@ function tell({ seen }: Spy, self: object, input: unknown[]) {
   } catch {}
 }
 
-const together = (ends: (() => void)[]) => () => {
+export const together = (ends: (() => void)[]) => () => {
   for (const end of ends) end()
 }
 
