@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { BlobMissing, type Blobs, browserPrefix, sessionPrefix } from '../src/blobs/blobs.ts'
+import {
+  BlobMissing,
+  type Blobs,
+  blobBytesMaximum,
+  browserPrefix,
+  sessionPrefix,
+} from '../src/blobs/blobs.ts'
 import { openBlobs } from '../src/blobs/open-blobs.ts'
 import { byDepth } from './proof/deep.ts'
 import { newBucket, useCredentials } from './s3-servers/bucket.ts'
@@ -139,6 +145,12 @@ function promises({ open, manyBlobs, severalParts }: Store) {
     await blobs.put(`${session}one`, Buffer.from('short'))
     expect(Buffer.from(await blobs.get(`${session}one`)).toString()).toBe('short')
     expect(await keysUnder(session)).toEqual([`${session}one`])
+  })
+
+  test('what is larger than any blob of ours is not read', async () => {
+    const session = await newSession()
+    await blobs.put(`${session}huge`, new Uint8Array(blobBytesMaximum + 1))
+    await expect(blobs.get(`${session}huge`)).rejects.toMatchObject({ code: 'foreign_entry' })
   })
 
   test('a missing blob is told apart from a failing store', async () => {
