@@ -1,7 +1,7 @@
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { defineCommand } from 'citty'
 import { findDeletionJob, findDeletionJobDetails, listDeletionJobs } from '../src/erasure/jobs.ts'
-import { isUuid } from '../src/http/uuid.ts'
+import { isUuid } from '../src/http/parameters.ts'
 import { existingProject, print, printTable, UsageError, withDatabase } from './command.ts'
 
 const json = { type: 'boolean', description: 'Print one line of JSON.' } as const

@@ -1,8 +1,7 @@
 import { defineCommand } from 'citty'
-import { isUuid } from '../src/http/uuid.ts'
-import { originOf } from '../src/projects/allowed-origin.ts'
+import { isUuid } from '../src/http/parameters.ts'
 import { findKeySettings } from '../src/projects/settings-store.ts'
-import { createKey, listKeys, revokeKey } from '../src/projects/store.ts'
+import { createKey, listKeys, originOf, revokeKey } from '../src/projects/store.ts'
 import { setAllowedOrigins } from '../src/recordings/ingest-store.ts'
 import {
   existingProject,

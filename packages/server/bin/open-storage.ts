@@ -8,8 +8,7 @@ import {
   masterKeyFile,
   parseMasterKeys,
 } from '../src/blobs/master-keys.ts'
-import { observed } from '../src/blobs/observed.ts'
-import { type BlobsOptions, openBlobs } from '../src/blobs/open-blobs.ts'
+import { type BlobsOptions, observed, openBlobs } from '../src/blobs/open-blobs.ts'
 import type { Config } from '../src/config.ts'
 import { connect, type DbAddress, type Sql } from '../src/sql.ts'
 import { type Opened, reachDatabase } from './open.ts'

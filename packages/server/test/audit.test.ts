@@ -42,7 +42,7 @@ import {
 } from '@lethe/contract/dashboard-webhooks.ts'
 import { describe, expect } from 'vitest'
 import { archiveAudit, readAuditArchive } from '../src/members/audit-archive.ts'
-import { keepAudit } from '../src/members/audit-upkeep.ts'
+import { keepAudit } from '../src/members/audit-store.ts'
 import {
   eraseAll,
   erasureOptions,

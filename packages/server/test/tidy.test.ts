@@ -212,7 +212,7 @@ const acrossProjects: Record<string, string> = {
   'operations/facts.ts readFacts': 'the same',
   'projects/store.ts revokeKey': 'the command names a key by its id alone',
   'recordings/session-store.ts listTabs': 'of the chunks that a fragment names, project first',
-  'recordings/usage-store.ts deleteOldUsage': 'upkeep of the whole',
+  'recordings/quotas.ts deleteOldUsage': 'upkeep of the whole',
 }
 
 test('every statement of the server names the project, or has its reason not to', () => {

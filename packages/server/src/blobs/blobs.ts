@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+
 /**
  * Where sealed chunks and the ledger are kept: a folder or a bucket.
  *
@@ -186,4 +188,22 @@ export function prefixSegments(prefix: string, segmentsMinimum = 1): string[] {
 function segmentsOf(path: string): string[] {
   if (isKey(path)) return path.split('/')
   throw new BlobFault('invalid_key', 'A key or prefix is not of the form that is allowed.')
+}
+
+/** Does once with a blob of its own whatever ingestion and erasure will do with others. */
+export async function probe(blobs: Omit<Blobs, 'check'>): Promise<void> {
+  const prefix = `check/${randomUUID()}/`
+  const bytes = new TextEncoder().encode(prefix)
+  await blobs.open(prefix)
+  await blobs.put(`${prefix}deleted`, bytes)
+  await blobs.delete([`${prefix}deleted`])
+  await blobs.put(`${prefix}read`, bytes)
+  const read = await blobs.get(`${prefix}read`)
+  await blobs.deletePrefix(prefix)
+  if (Buffer.compare(read, bytes) !== 0) {
+    throw new BlobFault('failed', 'The blob store returned other bytes than were written.')
+  }
+  if (!(await blobs.isEmpty(prefix))) {
+    throw new BlobFault('not_empty', 'The blob store still lists what it said was deleted.')
+  }
 }

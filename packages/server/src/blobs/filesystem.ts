@@ -16,11 +16,10 @@ import {
   notABlob,
   type OnKeys,
   prefixSegments,
+  probe,
   type Removed,
 } from './blobs.ts'
-import { makeDirectories, syncDirectory, unlessMissing, writeDurably } from './durable.ts'
-import { probe } from './probe.ts'
-import { sharing } from './sharing.ts'
+import { makeDirectories, sharing, syncDirectory, unlessMissing, writeDurably } from './durable.ts'
 import { filesUnder, partsOf, removeTree } from './tree-removal.ts'
 
 const unlinksAtOnce = 8

@@ -1,4 +1,4 @@
-import type { Blobs } from './blobs.ts'
+import { BlobFault, type Blobs } from './blobs.ts'
 import { openFolder } from './filesystem.ts'
 
 export interface BlobsOptions {
@@ -16,4 +16,34 @@ export async function openBlobs(options: BlobsOptions): Promise<Blobs> {
   // The SDK of AWS takes its time to load, and most installations never need it.
   const { openBucket } = await import('./s3.ts')
   return openBucket({ url: options.url, ...(options.endpoint && { endpoint: options.endpoint }) })
+}
+
+/** Part of the caller's work, and no fault of the store. */
+const expected = new Set(['blob_missing', 'prefix_gone', 'aborted', 'invalid_key'])
+
+/** The same store; `onFault` hears the code of each fault of it. */
+export function observed(blobs: Blobs, onFault: (code: string) => void): Blobs {
+  const note = (error: unknown): never => {
+    const code = error instanceof BlobFault ? error.code : 'failed'
+    if (!expected.has(code)) onFault(code)
+    throw error
+  }
+  return {
+    open: (prefix) => blobs.open(prefix).catch(note),
+    put: (key, bytes, signal) => blobs.put(key, bytes, signal).catch(note),
+    get: (key, signal) => blobs.get(key, signal).catch(note),
+    delete: (keys, signal) => blobs.delete(keys, signal).catch(note),
+    deletePrefix: (prefix, options) => blobs.deletePrefix(prefix, options).catch(note),
+    visit: (prefix, onKeys, signal) => blobs.visit(prefix, onKeys, signal).catch(note),
+    isEmpty: (prefix, signal) => blobs.isEmpty(prefix, signal).catch(note),
+    async *list(prefix) {
+      try {
+        yield* blobs.list(prefix)
+      } catch (error) {
+        note(error)
+      }
+    },
+    check: () => blobs.check().catch(note),
+    close: () => blobs.close(),
+  }
 }

@@ -10,8 +10,8 @@ import {
   notABlob,
   type OnKeys,
   prefixSegments,
+  probe,
 } from './blobs.ts'
-import { probe } from './probe.ts'
 import { type Bucket, type BucketOptions, connectBucket, request } from './s3-bucket.ts'
 import { isNotOffered } from './s3-faults.ts'
 import { type Listing, objectPages, type Stored, uploadPages, versionPages } from './s3-listing.ts'

@@ -16,13 +16,12 @@ import { requestDeletion } from '../erasure/request.ts'
 import { publicKeys } from '../erasure/signing-keys.ts'
 import { isStorable } from '../http/body.ts'
 import { readPage } from '../http/page.ts'
-import { isUuid } from '../http/uuid.ts'
+import { instantOf, isPersonId, isUuid } from '../http/parameters.ts'
 import { writeAudit, writeAuditOfDeletions } from '../members/audit-store.ts'
 import { type Actor, actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import type { Db, Sql } from '../sql.ts'
-import { csvOf } from './csv.ts'
-import { deletionColumns } from './deletion-csv.ts'
+import { type CsvColumns, csvOf } from './csv.ts'
 import {
   type DeletionFilter,
   findDeletion,
@@ -30,8 +29,6 @@ import {
   listDeletions,
   previewDeletion,
 } from './deletion-store.ts'
-import { instantOf } from './instant.ts'
-import { isPersonId } from './person-id.ts'
 
 export function deletionRoutes(app: DashboardApp, context: DashboardContext): void {
   requestRoutes(app, context)
@@ -177,3 +174,23 @@ function filterOf({ from, to, externalId, ...rest }: DeletionFilter): DeletionFi
     ...(to !== undefined && { to: instantOf(to, '/query/to') }),
   }
 }
+
+const deletionColumns: CsvColumns<Deletion> = [
+  ['job_id', ({ job }) => job.id],
+  ['external_id', ({ job }) => job.externalId],
+  ['status', ({ job }) => job.status],
+  ['keep_recordings', ({ job }) => job.keepRecordings],
+  ['requested_by', ({ requestedBy: { kind, name } }) => (name ? `${kind}: ${name}` : kind)],
+  ['requested_by_id', ({ requestedBy }) => requestedBy.id],
+  ['requested_at', ({ job }) => job.createdAt],
+  ['started_at', ({ job }) => job.startedAt],
+  ['completed_at', ({ job }) => job.completedAt],
+  ['failed_at', ({ failedAt }) => failedAt],
+  ['attempts', ({ attempts }) => attempts],
+  ['last_error_code', ({ lastErrorCode }) => lastErrorCode],
+  ['removed_sessions', ({ removed }) => removed.sessions],
+  ['removed_chunks', ({ removed }) => removed.chunks],
+  ['removed_blobs', ({ removed }) => removed.blobs],
+  ['removed_bytes', ({ removed }) => removed.bytes],
+  ['removed_browsers', ({ removed }) => removed.browsers],
+]

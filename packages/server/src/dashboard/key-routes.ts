@@ -7,18 +7,17 @@ import {
   updateKey,
 } from '@lethe/contract/dashboard-projects.ts'
 import { ApiError, invalid } from '../api-error.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../http/parameters.ts'
 import { writeAudit } from '../members/audit-store.ts'
 import { actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
-import { originOf } from '../projects/allowed-origin.ts'
 import {
   findKeySettings,
   listKeySettings,
   lockKey,
   updateKeySettings,
 } from '../projects/settings-store.ts'
-import { createKey, revokeKey } from '../projects/store.ts'
+import { createKey, originOf, revokeKey } from '../projects/store.ts'
 import type { Sql } from '../sql.ts'
 
 export function keyRoutes(app: DashboardApp, context: DashboardContext): void {

@@ -9,7 +9,7 @@ import {
 } from '@lethe/contract/dashboard-moments.ts'
 import type { FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../http/parameters.ts'
 import { addressRangeOf } from '../members/address-range.ts'
 import { type AuditNote, writeAudit, writeAuditOfWatching } from '../members/audit-store.ts'
 import { actorOf, memberOf } from '../members/authenticate.ts'
@@ -19,7 +19,7 @@ import { publicUrlOf } from '../members/origin.ts'
 import { permissionsOf } from '../members/permissions.ts'
 import { lockMember } from '../members/store.ts'
 import { limitLinks } from '../members/tries.ts'
-import { sendEvents, sessionNotFound } from '../recordings/send-events.ts'
+import { existingSession, sendEvents, sessionNotFound } from '../recordings/send-events.ts'
 import { sessionEvents } from '../recordings/session-events.ts'
 import { findSession } from '../recordings/session-store.ts'
 import type { Sql } from '../sql.ts'
@@ -48,10 +48,7 @@ export function momentRoutes(app: DashboardApp, context: DashboardContext): void
     ...listMoments,
     handler: async (request) => {
       const { projectId, params } = request
-      const session = isUuid(params.sessionId)
-        ? await findSession(db.sql, projectId, params.sessionId)
-        : undefined
-      if (!session) throw sessionNotFound()
+      const session = await existingSession(db.sql, projectId, params.sessionId)
       const mayShare = permissionsOf(memberOf(request)).includes('sessions.share')
       return {
         notes: await listNotes(db.sql, projectId, session.id),

@@ -12,6 +12,7 @@ import { ApiError, invalid } from '../api-error.ts'
 import { attemptsMaximum } from '../erasure/job-leases.ts'
 import { isStorable } from '../http/body.ts'
 import { readPage } from '../http/page.ts'
+import { isPersonId } from '../http/parameters.ts'
 import { writeAudit } from '../members/audit-store.ts'
 import { actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
@@ -21,7 +22,6 @@ import { lockPerson, personNotFound, refuseUnlessWritten, writePerson } from '..
 import { hasBrowsers } from '../recordings/identify.ts'
 import type { Sql } from '../sql.ts'
 import { findDeletion } from './deletion-store.ts'
-import { isPersonId } from './person-id.ts'
 import {
   findJobOfPerson,
   findPersonFacts,

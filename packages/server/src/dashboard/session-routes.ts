@@ -4,19 +4,16 @@ import {
   listSessions as listSessionsEndpoint,
   type SessionSummary,
 } from '@lethe/contract/dashboard-sessions.ts'
-import { ApiError, invalid } from '../api-error.ts'
+import { invalid } from '../api-error.ts'
 import { isStorable } from '../http/body.ts'
 import { cursorAt, positionAt } from '../http/page.ts'
-import { isUuid } from '../http/uuid.ts'
+import { instantOf, isPersonId, isUuid } from '../http/parameters.ts'
 import { writeAuditOfWatching } from '../members/audit-store.ts'
 import { actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
-import { sendEvents, sessionNotFound } from '../recordings/send-events.ts'
+import { existingSession, sendEvents, sessionNotFound } from '../recordings/send-events.ts'
 import { sessionEvents } from '../recordings/session-events.ts'
-import { findSession } from '../recordings/session-store.ts'
 import type { Sql } from '../sql.ts'
-import { instantOf } from './instant.ts'
-import { isPersonId } from './person-id.ts'
 import {
   findNeighbours,
   findSessionSummary,
@@ -45,7 +42,7 @@ export function sessionRoutes(app: DashboardApp, context: DashboardContext): voi
   app.route({
     ...getSession,
     handler: async ({ projectId, params }) => {
-      const session = await existingSession(db.sql, projectId, params.sessionId)
+      const session = await existingSummary(db.sql, projectId, params.sessionId)
       return {
         session,
         tabs: await tabsOf(db.sql, projectId, session),
@@ -60,11 +57,8 @@ export function sessionRoutes(app: DashboardApp, context: DashboardContext): voi
       const { projectId, params, query } = request
       const { tab, fromChunk = 0 } = query
       if (!isStorable(tab)) throw invalid('/query/tab', 'has U+0000')
-      const { sessionId } = params
-      const session = isUuid(sessionId)
-        ? await findSession(db.sql, projectId, sessionId)
-        : undefined
-      if (!session || !recordings) throw sessionNotFound()
+      const session = await existingSession(db.sql, projectId, params.sessionId)
+      if (!recordings) throw sessionNotFound()
       reply.type('application/x-ndjson; charset=utf-8')
       if (request.method === 'HEAD') return reply.send('')
       await writeAuditOfWatching(db.sql, session.id, { ...actorOf(request), projectId })
@@ -75,9 +69,9 @@ export function sessionRoutes(app: DashboardApp, context: DashboardContext): voi
   })
 }
 
-async function existingSession(sql: Sql, projectId: number, id: string): Promise<SessionSummary> {
+async function existingSummary(sql: Sql, projectId: number, id: string): Promise<SessionSummary> {
   const session = isUuid(id) ? await findSessionSummary(sql, projectId, id) : undefined
-  if (!session) throw new ApiError('session_not_found', 'No session with this id.')
+  if (!session) throw sessionNotFound()
   return session
 }
 

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import {
+  type AuditEntry,
   exportAuditEntries,
   getSystem,
   listAuditEntries,
@@ -7,15 +8,11 @@ import {
 import { blobsHealth } from '../blobs/health.ts'
 import { readLedgerHealth } from '../erasure/ledger-store.ts'
 import { readPage } from '../http/page.ts'
-import { isUuid } from '../http/uuid.ts'
+import { instantOf, isPersonId, isUuid } from '../http/parameters.ts'
 import { type AuditFilter, listAudit, writeAudit } from '../members/audit-store.ts'
 import { actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
-import { auditColumns } from './audit-csv.ts'
-
-import { csvOf } from './csv.ts'
-import { instantOf } from './instant.ts'
-import { isPersonId } from './person-id.ts'
+import { type CsvColumns, csvOf } from './csv.ts'
 import { readSystemFacts } from './system-store.ts'
 
 export function systemRoutes(app: DashboardApp, context: DashboardContext): void {
@@ -101,3 +98,19 @@ function filterOf(
     ...(to !== undefined && { to: instantOf(to, '/query/to') }),
   }
 }
+
+const auditColumns: CsvColumns<AuditEntry> = [
+  ['id', ({ id }) => id],
+  ['at', ({ at }) => at],
+  ['action', ({ action }) => action],
+  ['member_id', ({ member }) => member?.id ?? null],
+  ['member_name', ({ member }) => member?.name ?? null],
+  ['key_id', ({ key }) => key?.id ?? null],
+  ['key_name', ({ key }) => key?.name ?? null],
+  ['address_range', ({ addressRange }) => addressRange],
+  ['project_id', ({ projectId }) => projectId],
+  ['person_id', ({ personId }) => personId],
+  ['subject_kind', ({ subject }) => subject?.kind ?? null],
+  ['subject_id', ({ subject }) => subject?.id ?? null],
+  ['details', ({ details }) => JSON.stringify(details)],
+]

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { browserPrefix } from '../blobs/blobs.ts'
 import { inLanes } from '../lanes.ts'
 import { lockPerson } from '../persons/store.ts'
 import { countBrowserKeys, destroyBrowserKeys } from '../recordings/browser-keys.ts'
 import {
-  blobPrefixOf,
   deleteBrowsers,
   deleteRowsOfBrowsers,
   killIntentsBefore,
@@ -294,7 +294,7 @@ async function eraseBrowsers(options: AttemptOptions, entry: LedgerEntry): Promi
     const keys = await countBrowserKeys(keySql, projectId, part)
     if (retired.length === 0 && keys === 0) continue
     await destroyBrowserKeys(keySql, projectId, part)
-    await inLanes(part, browsersAtOnce, (id) => blobs.deletePrefix(blobPrefixOf(projectId, id)))
+    await inLanes(part, browsersAtOnce, (id) => blobs.deletePrefix(browserPrefix(projectId, id)))
     while (!(await deleteRowsOfBrowsers(db.sql, projectId, part)).isDone);
     erased += (await db.begin((tx) => deleteBrowsers(tx, projectId, part))).length
   }

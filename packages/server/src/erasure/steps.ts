@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isBlobKey } from '../blobs/blobs.ts'
+import { browserPrefix, isBlobKey } from '../blobs/blobs.ts'
 import { inLanes } from '../lanes.ts'
-import { deletePersons } from '../persons/store.ts'
+import { deletePersons, forgetInAudit } from '../persons/store.ts'
 import type { Suppressions } from '../projects/suppressions.ts'
 import {
   countBrowserKeys,
@@ -9,7 +9,6 @@ import {
   findKeyedBrowsers,
 } from '../recordings/browser-keys.ts'
 import {
-  blobPrefixOf,
   browsersOf,
   countOpenIntents,
   countRemains,
@@ -25,7 +24,6 @@ import {
   unlinkBrowsers,
 } from '../recordings/removal.ts'
 import type { Sql } from '../sql.ts'
-import { forgetElsewhere } from './forgetting.ts'
 import {
   addRemovedRows,
   attemptsMaximum,
@@ -190,7 +188,7 @@ async function deleteBlobs(erasure: Erasure): Promise<void> {
   for await (const browsers of removedParts(erasure)) {
     if (!erasure.isErasedAgain) await compareBlobs(erasure, browsers)
     await inLanes(browsers, browsersAtOnce, ({ id, personId }) =>
-      lease.deleteBlobs(jobOf(personId), blobPrefixOf(projectId, id)),
+      lease.deleteBlobs(jobOf(personId), browserPrefix(projectId, id)),
     )
   }
 }
@@ -241,7 +239,7 @@ async function visitBlobs({ db, blobs, projectId }: Erasure, browserIds: string[
     }
   }
   await inLanes(browserIds, browsersAtOnce, (browserId) =>
-    blobs.visit(blobPrefixOf(projectId, browserId), async (keys) => {
+    blobs.visit(browserPrefix(projectId, browserId), async (keys) => {
       waiting.push(...keys.map((key) => ({ browserId, key })))
       if (waiting.length >= keysAPart) await lookUp()
     }),
@@ -282,7 +280,7 @@ async function verify(erasure: Erasure): Promise<void> {
     const { sessions, chunks } = await countRemains(db.sql, projectId, idsOf(browsers))
     if (sessions + chunks > 0) throw new ErasureFault('rows_left')
     await inLanes(browsers, browsersAtOnce, async ({ id }) => {
-      if (!(await blobs.isEmpty(blobPrefixOf(projectId, id)))) throw new ErasureFault('blobs_left')
+      if (!(await blobs.isEmpty(browserPrefix(projectId, id)))) throw new ErasureFault('blobs_left')
     })
   }
   if (erasure.blobsWere) throw new ErasureFault(erasure.blobsWere)
@@ -485,4 +483,20 @@ function countByJob(
     sums.set(id, sum)
   }
   return sums
+}
+
+/**
+ * What else knows of persons is made to forget them, in the transaction that completes their jobs and
+ * after that: who was erased is told by a hash, and the audit log names nobody.
+ */
+async function forgetElsewhere(tx: Sql, jobs: ClaimedJobs): Promise<void> {
+  const [{ projectId, keepRecordings }] = jobs
+  const personIds = jobs.map(({ personId }) => personId)
+  await tx`
+    insert into erased_persons (project_id, person_hash, job_id)
+    select ${projectId}::integer, erased_person_hash(${projectId}, one.person_id), one.job_id
+    from unnest(${personIds}::bigint[], ${jobs.map(({ id }) => id)}::uuid[]) as one (person_id, job_id)
+    -- Who was brought back by a restored backup is erased a second time.
+    on conflict (project_id, person_hash) do update set job_id = excluded.job_id`
+  await forgetInAudit(tx, projectId, personIds, keepRecordings)
 }

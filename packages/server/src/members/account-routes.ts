@@ -18,13 +18,13 @@ import { actorOf, headersOf, memberOf } from './authenticate.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { relayCookies } from './cookies.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
-import { noteProof } from './proof-store.ts'
 import { prove, tryCode } from './proofs.ts'
 import { isRecentlyProven } from './step-up.ts'
 import {
   deleteLinksMadeBy,
   endOtherSignIns as endOthers,
   listSignIns as listRows,
+  noteProof,
   renameMember,
 } from './store.ts'
 import { limitProofs } from './tries.ts'

@@ -9,3 +9,6 @@ export function addressRangeOf(address: string): string {
   if (isIPv4(network)) return `${network.split('.').slice(0, 3).join('.')}.0/24`
   return `${network.split(':').slice(0, 3).join(':')}::/48`
 }
+
+/** By which our routes tell better-auth the address of a request; no client's header gets there. */
+export const addressHeader = 'x-lethe-address'

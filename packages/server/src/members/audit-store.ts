@@ -1,6 +1,14 @@
 import type { AuditAction, AuditEntry } from '@lethe/contract/dashboard-system.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../http/parameters.ts'
 import { fragment, join, type Sql } from '../sql.ts'
+
+const entriesAPart = 1_000
+
+/** Deletes what the audit log keeps no longer, and what names persons and recordings that are gone. */
+export async function keepAudit(sql: Sql, days: number): Promise<void> {
+  while ((await deleteOldAudit(sql, days, entriesAPart)) === entriesAPart);
+  while ((await forgetWhatIsGone(sql, entriesAPart)) === entriesAPart);
+}
 
 export interface AuditNote {
   action: AuditAction
@@ -179,7 +187,7 @@ export async function deleteAudit(sql: Sql, ids: readonly string[]): Promise<voi
 }
 
 /** Deletes a part of the entries older than `days`; returns how many. */
-export async function deleteOldAudit(sql: Sql, days: number, limit: number): Promise<number> {
+async function deleteOldAudit(sql: Sql, days: number, limit: number): Promise<number> {
   const deleted = await sql`
     delete from audit_log
     where id in (
@@ -197,7 +205,7 @@ export async function deleteOldAudit(sql: Sql, days: number, limit: number): Pro
  * Takes out of a part of the entries the persons and recordings that are gone by other ways than a
  * deletion job that ended after the entry was written; returns how many.
  */
-export async function forgetWhatIsGone(sql: Sql, limit: number): Promise<number> {
+async function forgetWhatIsGone(sql: Sql, limit: number): Promise<number> {
   const forgotten = await sql`
     with gone as (
       select id

@@ -1,8 +1,7 @@
 import type { Role } from '@lethe/contract/dashboard-members.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
-import { addressHeader } from './address-header.ts'
-import { addressRangeOf } from './address-range.ts'
+import { addressHeader, addressRangeOf } from './address-range.ts'
 import { relayCookies } from './cookies.ts'
 import type { SignIn } from './open-sign-in.ts'
 

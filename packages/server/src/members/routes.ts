@@ -9,7 +9,7 @@ import {
 } from '@lethe/contract/dashboard-members.ts'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../http/parameters.ts'
 import type { Sql } from '../sql.ts'
 import { writeAudit } from './audit-store.ts'
 import { actorOf, memberOf } from './authenticate.ts'

@@ -10,8 +10,7 @@ import { headersOf } from './authenticate.ts'
 import { cookieOf, cookiePrefix, relayCookies } from './cookies.ts'
 import { knowBrowser } from './known-browser.ts'
 import type { SignIn } from './open-sign-in.ts'
-import { noteProof } from './proof-store.ts'
-import { findMember, findMemberByEmail, findWaitingMember, noteSignIn } from './store.ts'
+import { findMember, findMemberByEmail, findWaitingMember, noteProof, noteSignIn } from './store.ts'
 
 interface Parts {
   db: Db

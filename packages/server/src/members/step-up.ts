@@ -3,8 +3,7 @@ import { ApiError } from '../api-error.ts'
 import type { Sql } from '../sql.ts'
 import type { Proof } from './access.ts'
 import { memberOf } from './authenticate.ts'
-import { isProvenWithin } from './proof-store.ts'
-import { countTry } from './store.ts'
+import { countTry, isProvenWithin } from './store.ts'
 import { bucketOf } from './tries.ts'
 
 /** How long it holds that a member has proved who they are. */

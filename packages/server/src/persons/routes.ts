@@ -7,10 +7,10 @@ import { isStorable } from '../http/body.ts'
 import { type Cursors, readPage } from '../http/page.ts'
 import type { Db } from '../sql.ts'
 import { linesOf } from '../turns.ts'
-import { externalIdOf } from './external-id.ts'
 import { sendPage, sendPerson } from './replies.ts'
 import { searchPersons } from './search.ts'
 import {
+  externalIdOf,
   findPerson,
   findPersonById,
   type ListedPerson,

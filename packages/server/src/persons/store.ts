@@ -1,5 +1,6 @@
 import type { Properties } from '@lethe/contract/person.ts'
 import { ApiError, invalid } from '../api-error.ts'
+import { isStorable } from '../http/body.ts'
 import { fragment, raw, type Sql } from '../sql.ts'
 import { fold } from './fold.ts'
 
@@ -239,4 +240,16 @@ export function listPersons(
       -- In the text: for a limit it is only told later the planner plans each time.
       limit ${raw(String(limit))}
     ) as persons`
+}
+
+export const externalIdMaximum = 200
+
+/** The path's externalId. One that no person can have is nobody's, and so a 404 like any other. */
+export function externalIdOf({ externalId }: { externalId: string }): string {
+  if (!isStorable(externalId)) throw invalid('/params/externalId', 'has U+0000')
+  // Code points are at least half as many as UTF-16 units: most ids need no counting.
+  const isTooLong =
+    externalId.length > externalIdMaximum && [...externalId].length > externalIdMaximum
+  if (externalId === '' || isTooLong) throw personNotFound()
+  return externalId
 }

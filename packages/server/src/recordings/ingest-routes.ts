@@ -12,17 +12,17 @@ import {
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
 import { sessionPrefix } from '../blobs/blobs.ts'
+import { release } from '../blobs/sealing.ts'
 import type { ReadBody } from '../http/arrivals.ts'
 import { isStorable, parseJsonBody } from '../http/body.ts'
 import { answerTo } from '../http/callers.ts'
 import { networkOf } from '../http/network.ts'
+import { isUuid } from '../http/parameters.ts'
 import { pathOf } from '../http/unknown-paths.ts'
-import { isUuid } from '../http/uuid.ts'
 import type { Log } from '../log.ts'
 import type { FindKey } from '../projects/authenticate.ts'
 import { isProven, readIdentityRules } from '../projects/identity.ts'
 import { suppressionsWith } from '../projects/suppressions.ts'
-import { release } from '../release.ts'
 import { repeat } from '../repeat.ts'
 import { type InTurn, linesOf, takingTurns } from '../turns.ts'
 import { createBrowserKey, destroyBrowserKeys } from './browser-keys.ts'
@@ -31,8 +31,14 @@ import { chunkWriter } from './chunk-writer.ts'
 import type { FindCountry } from './countries.ts'
 import { discardBrowser, type IdentifyOutcome, identify } from './identify.ts'
 import { browserRetired, IngestRefusal, ingestErrorHandler, openToPages } from './ingest-answers.ts'
-import { type IngestLimits, ingestGate, type Limited, uploadSlots } from './ingest-gate.ts'
-import type { IngestLimitName, IngestMetrics } from './ingest-metrics.ts'
+import {
+  type IngestLimitName,
+  type IngestLimits,
+  type IngestMetrics,
+  ingestGate,
+  type Limited,
+  uploadSlots,
+} from './ingest-gate.ts'
 import {
   type IngestRules,
   insertBrowserWithSession,

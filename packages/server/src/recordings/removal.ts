@@ -16,9 +16,6 @@ export interface RemovedRows {
   chunks: number
 }
 
-/** Where all blobs of a browser lie. */
-export const blobPrefixOf = browserPrefix
-
 /**
  * Retires browsers: from the commit on they take no session, chunk or identify, so what they
  * recorded is a closed set. Waits for the ingestion that holds one of them: milliseconds, as no
@@ -365,7 +362,7 @@ export async function countRemains(
       (select count(*)::integer from sessions
        where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])) as sessions,
       (select count(*)::integer
-       from unnest(${browserIds.map((id) => blobPrefixOf(projectId, id))}::text[]) as prefix
+       from unnest(${browserIds.map((id) => browserPrefix(projectId, id))}::text[]) as prefix
        join chunks c on c.project_id = ${projectId}
          -- The character after the slash that ends a prefix is 0.
          and c.blob_key >= prefix collate "C" and c.blob_key < rtrim(prefix, '/') || '0' collate "C"

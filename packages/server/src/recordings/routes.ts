@@ -1,20 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import {
-  getSession,
-  listSessionsOfPerson,
-  readSessionEvents,
-  type Session,
-} from '@lethe/contract/session.ts'
+import { getSession, listSessionsOfPerson, readSessionEvents } from '@lethe/contract/session.ts'
 import { invalid } from '../api-error.ts'
 import { isStorable } from '../http/body.ts'
 import { type Cursors, readPage } from '../http/page.ts'
-import { isUuid } from '../http/uuid.ts'
 import type { Log } from '../log.ts'
-import { externalIdOf } from '../persons/external-id.ts'
-import { personNotFound } from '../persons/store.ts'
-import { sendEvents, sessionNotFound } from './send-events.ts'
+import { externalIdOf, personNotFound } from '../persons/store.ts'
+import { existingSession, sendEvents } from './send-events.ts'
 import { sessionEvents } from './session-events.ts'
-import { findSession, listSessionsOfPerson as listRows, listTabs } from './session-store.ts'
+import { listSessionsOfPerson as listRows, listTabs } from './session-store.ts'
 import type { Recordings } from './upload.ts'
 
 export interface SessionOptions {
@@ -48,7 +41,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionOptions> = async (a
   app.route({
     ...getSession,
     handler: async ({ projectId, params }) => {
-      const session = await existingSession(projectId, params.id)
+      const session = await existingSession(db.short, projectId, params.id)
       return { session, tabs: await listTabs(db.sql, projectId, session.id) }
     },
   })
@@ -57,7 +50,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionOptions> = async (a
     ...readSessionEvents,
     handler: async (request, reply) => {
       const { projectId, params, query } = request
-      const session = await existingSession(projectId, params.id)
+      const session = await existingSession(db.short, projectId, params.id)
       const { tab = null } = query
       if (!isStorable(tab ?? '')) throw invalid('/query/tab', 'has U+0000')
       reply.type('application/x-ndjson; charset=utf-8').header('cache-control', 'no-store')
@@ -66,10 +59,4 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<SessionOptions> = async (a
       return sendEvents(events, request, reply, log)
     },
   })
-
-  async function existingSession(projectId: number, id: string): Promise<Session> {
-    const session = isUuid(id) ? await findSession(db.short, projectId, id) : undefined
-    if (!session) throw sessionNotFound()
-    return session
-  }
 }

@@ -1,9 +1,13 @@
 import { pipeline, Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
+import type { Session } from '@lethe/contract/session.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import { isUuid } from '../http/parameters.ts'
 import type { Log } from '../log.ts'
+import type { Sql } from '../sql.ts'
 import { SessionGone } from './session-events.ts'
+import { findSession } from './session-store.ts'
 
 /**
  * The first piece is read before the answer begins, so that what cannot be opened at all is
@@ -39,6 +43,12 @@ export async function sendEvents(
   // makes events a tenth of their size. A fault of the events destroys both, and so the answer.
   const compressed = pipeline(plain, createGzip({ level: 2 }), () => {})
   return reply.header('content-encoding', 'gzip').send(compressed)
+}
+
+export async function existingSession(sql: Sql, projectId: number, id: string): Promise<Session> {
+  const session = isUuid(id) ? await findSession(sql, projectId, id) : undefined
+  if (!session) throw sessionNotFound()
+  return session
 }
 
 export function sessionNotFound(): ApiError {

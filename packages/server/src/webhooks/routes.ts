@@ -12,7 +12,7 @@ import {
 import type { FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
 import { readPage } from '../http/page.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../http/parameters.ts'
 import { type AuditNote, writeAudit } from '../members/audit-store.ts'
 import { actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'

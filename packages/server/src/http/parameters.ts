@@ -1,5 +1,15 @@
 import { invalid } from '../api-error.ts'
 
+/** Whether a text of a path can be an id of ours at all; what cannot is nobody's. */
+export function isUuid(text: string): boolean {
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
+}
+
+/** Whether a text can be the internal id of a person: a number that PostgreSQL's bigint takes. */
+export function isPersonId(text: string): boolean {
+  return /^[1-9]\d{0,18}$/.test(text) && BigInt(text) < 2n ** 63n
+}
+
 /** An instant of a URL, `2026-11-27` or `2026-11-27T22:58:33.120Z`, in the second form. */
 export function instantOf(text: string, path: string): string {
   const isInstant = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z)?$/.test(text)

@@ -1,4 +1,0 @@
-/** Whether a text of a path can be an id of ours at all; what cannot is nobody's. */
-export function isUuid(text: string): boolean {
-  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
-}
