@@ -11,9 +11,9 @@ import { useMe } from '../api/me.ts'
 import { reading } from '../api/queries.ts'
 import { Button } from '../design/button.tsx'
 import { Tag } from '../design/chip.tsx'
-import { CheckboxField, TextField } from '../design/field.tsx'
+import { CheckboxField, CurrentPassword, TextField } from '../design/field.tsx'
 import { PageHead, Panel } from '../design/page.tsx'
-import { ErrorLine, ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited, ErrorLine } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { say, sayFailed } from '../design/toast.tsx'
 import { browserText } from '../sessions/user-agent.ts'
@@ -97,14 +97,7 @@ function Password() {
           hidden
           aria-label="Email"
         />
-        <TextField
-          label="Current password"
-          type="password"
-          autoComplete="current-password"
-          required
-          value={currentPassword}
-          onChange={(event) => setCurrent(event.target.value)}
-        />
+        <CurrentPassword label="Current password" value={currentPassword} onChange={setCurrent} />
         {member?.hasSecondFactor && <CodeField value={code} onChange={setCode} />}
         <PasswordField label="New password" value={newPassword} onChange={setNew} />
         <ErrorLine error={changing.error} />
@@ -160,14 +153,13 @@ function SignIns() {
               </li>
             ))}
           </ul>
-        ) : error ? (
-          <ErrorPanel
+        ) : (
+          <Awaited
             error={error}
             title="Your sessions could not be loaded"
-            retry={() => refetch()}
+            retry={refetch}
+            rows={2}
           />
-        ) : (
-          <Skeletons rows={2} />
         )}
       </div>
     </Panel>

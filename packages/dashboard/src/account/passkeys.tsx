@@ -16,7 +16,7 @@ import { TextField } from '../design/field.tsx'
 import { Panel } from '../design/page.tsx'
 import { ErrorPanel } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
-import { say } from '../design/toast.tsx'
+import { sayThen } from '../design/toast.tsx'
 import { hasPasskeys } from '../sign-in/passkey.tsx'
 
 /** Of a member with two-factor authentication: what can be used instead of a code. */
@@ -85,10 +85,7 @@ function AddForm({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState('')
   const [isRefused, setRefused] = useState(false)
   const starting = useAction(startPasskey, ({ options }) => void create(options))
-  const adding = useAction(addPasskey, () => {
-    say('The passkey was added')
-    onClose()
-  })
+  const adding = useAction(addPasskey, sayThen(onClose, 'The passkey was added'))
 
   async function create(options: Record<string, unknown>) {
     const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options as never)
@@ -125,10 +122,7 @@ function AddForm({ onClose }: { onClose: () => void }) {
 }
 
 function RemoveForm({ passkey, onClose }: { passkey: Passkey; onClose: () => void }) {
-  const removing = useAction(removePasskey, () => {
-    say('The passkey was removed')
-    onClose()
-  })
+  const removing = useAction(removePasskey, sayThen(onClose, 'The passkey was removed'))
   return (
     <DialogForm
       action="Remove"

@@ -13,9 +13,9 @@ import { Chip } from '../design/chip.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
 import { DialogForm } from '../design/dialog-form.tsx'
-import { TextField } from '../design/field.tsx'
+import { CurrentPassword, TextField } from '../design/field.tsx'
 import { Panel } from '../design/page.tsx'
-import { say } from '../design/toast.tsx'
+import { sayThen } from '../design/toast.tsx'
 
 export function SecondFactor() {
   const { member } = useMe()
@@ -64,14 +64,7 @@ function AddForm({ onClose }: { onClose: () => void }) {
       onSubmit={() => starting.mutate({ body: { password } })}
       onClose={onClose}
     >
-      <TextField
-        label="Your password"
-        type="password"
-        autoComplete="current-password"
-        required
-        value={password}
-        onChange={(event) => setPassword(event.target.value)}
-      />
+      <CurrentPassword label="Your password" value={password} onChange={setPassword} />
     </DialogForm>
   )
 }
@@ -84,10 +77,10 @@ function ConfirmForm({
   onClose: () => void
 }) {
   const [code, setCode] = useState('')
-  const confirming = useAction(confirmSecondFactor, () => {
-    say('Two-factor authentication is on')
-    onClose()
-  })
+  const confirming = useAction(
+    confirmSecondFactor,
+    sayThen(onClose, 'Two-factor authentication is on'),
+  )
   const picture = `data:image/svg+xml,${encodeURIComponent(renderSVG(begun.uri, { border: 2 }))}`
   return (
     <DialogForm
@@ -160,10 +153,10 @@ export function CodeField({
 function RemoveForm({ onClose }: { onClose: () => void }) {
   const [password, setPassword] = useState('')
   const [code, setCode] = useState('')
-  const removing = useAction(removeSecondFactor, () => {
-    say('Two-factor authentication is off')
-    onClose()
-  })
+  const removing = useAction(
+    removeSecondFactor,
+    sayThen(onClose, 'Two-factor authentication is off'),
+  )
   return (
     <DialogForm
       action="Turn off"
@@ -172,14 +165,7 @@ function RemoveForm({ onClose }: { onClose: () => void }) {
       onSubmit={() => removing.mutate({ body: { password, code } })}
       onClose={onClose}
     >
-      <TextField
-        label="Your password"
-        type="password"
-        autoComplete="current-password"
-        required
-        value={password}
-        onChange={(event) => setPassword(event.target.value)}
-      />
+      <CurrentPassword label="Your password" value={password} onChange={setPassword} />
       <CodeField value={code} onChange={setCode} />
     </DialogForm>
   )

@@ -10,7 +10,7 @@ import { CopyButton } from '../design/copy.tsx'
 import { Drawer } from '../design/dialog.tsx'
 import { ExternalId } from '../design/name.tsx'
 import { Fact, Facts } from '../design/page.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { DeleteDialog } from './delete-dialog.tsx'
 import { Attempts, LastError, Progress, RemovedFigures, Scope, StatusChip } from './parts.tsx'
@@ -58,18 +58,16 @@ export function DeletionDrawer({
     >
       {data ? (
         <Details {...data} />
-      ) : error ? (
-        <ErrorPanel
+      ) : (
+        <Awaited
           error={error}
           title={
             codeOf(error) === 'deletion_job_not_found'
               ? 'Deletion not found'
               : 'The deletion could not be loaded'
           }
-          retry={() => refetch()}
+          retry={refetch}
         />
-      ) : (
-        <Skeletons />
       )}
     </Drawer>
   )

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react'
+import type { ComponentProps, ReactNode } from 'react'
 import { RequestFailed } from '../api/call.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
@@ -124,6 +124,28 @@ export function Skeletons({ rows = 6, className = 'h-11' }: { rows?: number; cla
         // biome-ignore lint/suspicious/noArrayIndexKey: the shapes are all the same
         <div key={index} aria-hidden="true" className={`skeleton ${className}`} />
       ))}
+    </div>
+  )
+}
+
+/** What stands where an answer will be: shapes of it, or why there is none. */
+export function Awaited({
+  error,
+  title,
+  retry,
+  isCard = false,
+  ...shapes
+}: {
+  error: unknown
+  title: string
+  retry: () => unknown
+  /** An error stands in a card of its own. */
+  isCard?: boolean
+} & ComponentProps<typeof Skeletons>) {
+  if (!error) return <Skeletons {...shapes} />
+  return (
+    <div className={isCard ? 'card' : ''}>
+      <ErrorPanel error={error} title={title} retry={() => void retry()} />
     </div>
   )
 }

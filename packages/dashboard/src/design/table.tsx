@@ -108,6 +108,15 @@ export function None() {
   )
 }
 
+/** Over a column of buttons and menus. */
+export function ActionsHead() {
+  return (
+    <Head>
+      <span className="sr-only">Actions</span>
+    </Head>
+  )
+}
+
 /** The end of a list: more of it, or how much there was. */
 export function ListEnd({
   hasMore,

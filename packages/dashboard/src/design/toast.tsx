@@ -25,6 +25,14 @@ export function say(title: string, description?: string): void {
   change([...toasts, { id: lastId, title, isFailure: false, ...(description && { description }) }])
 }
 
+/** For what comes after a change: says that it was done, and goes on. */
+export function sayThen(then: () => void, title: string, description?: string): () => void {
+  return () => {
+    say(title, description)
+    then()
+  }
+}
+
 export function sayFailed(title: string, error: unknown): void {
   lastId++
   change([...toasts, { id: lastId, title, isFailure: true, description: meaningOf(error) }])

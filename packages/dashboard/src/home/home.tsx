@@ -10,7 +10,7 @@ import { DeletionBanner } from '../deletions/banner.tsx'
 import { Chip } from '../design/chip.tsx'
 import { bytesText, count, counted } from '../design/number.ts'
 import { PageHead } from '../design/page.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { LimitLine } from './limit-line.tsx'
 
@@ -32,12 +32,8 @@ export function Home() {
       <LimitLine />
       {data ? (
         <Figures home={data} />
-      ) : error ? (
-        <div className="card">
-          <ErrorPanel error={error} title="Home could not be loaded" retry={() => refetch()} />
-        </div>
       ) : (
-        <Skeletons rows={5} />
+        <Awaited error={error} title="Home could not be loaded" retry={refetch} rows={5} isCard />
       )}
     </div>
   )

@@ -5,7 +5,7 @@ import { useMe } from '../api/me.ts'
 import { useProjectId } from '../api/projects.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 import { PageHead } from '../design/page.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { Backend } from './backend.tsx'
 import { Npm, Snippet } from './browser.tsx'
 import { FirstRecording } from './first-recording.tsx'
@@ -42,12 +42,8 @@ export function Install() {
             </div>
           </div>
         </>
-      ) : error ? (
-        <div className="card">
-          <ErrorPanel error={error} title="Keys could not be loaded" retry={() => refetch()} />
-        </div>
       ) : (
-        <Skeletons rows={6} />
+        <Awaited error={error} title="Keys could not be loaded" retry={refetch} rows={6} isCard />
       )}
     </div>
   )

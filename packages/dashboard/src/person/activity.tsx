@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { useMay } from '../api/me.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 import { Icon, type IconName } from '../design/icon.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { usePersonPath } from './query.ts'
 
@@ -19,10 +19,14 @@ export function PersonActivities() {
     refetchInterval: liveMilliseconds,
   })
   if (!data) {
-    return error ? (
-      <ErrorPanel error={error} title="Activity could not be loaded" retry={() => refetch()} />
-    ) : (
-      <Skeletons rows={4} className="h-7" />
+    return (
+      <Awaited
+        error={error}
+        title="Activity could not be loaded"
+        retry={refetch}
+        rows={4}
+        className="h-7"
+      />
     )
   }
   return (

@@ -11,10 +11,10 @@ import { Icon } from '../design/icon.tsx'
 import { ExternalId, isVisible, nameOf } from '../design/name.tsx'
 import { count } from '../design/number.ts'
 import { LinkTab, LinkTabs, useTitle } from '../design/page.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { None } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
-import { placeOf } from '../persons/place.ts'
+import { placeOf } from '../persons/query.ts'
 import { StateChip } from '../persons/table.tsx'
 import { NotFound } from '../shell/not-found.tsx'
 import { DeletedPage } from './deleted.tsx'
@@ -32,16 +32,14 @@ export function Person() {
         <PersonPage person={data.person} deletion={data.deletion} />
       ) : data?.deletion ? (
         <DeletedPage deletion={data.deletion} />
-      ) : error ? (
-        <div className="card">
-          <ErrorPanel
-            error={error}
-            title="The person could not be loaded"
-            retry={() => refetch()}
-          />
-        </div>
       ) : (
-        <Skeletons rows={7} />
+        <Awaited
+          error={error}
+          title="The person could not be loaded"
+          retry={refetch}
+          rows={7}
+          isCard
+        />
       )}
     </div>
   )

@@ -6,7 +6,7 @@ import { CopyButton } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
 import { DialogForm } from '../design/dialog-form.tsx'
 import { Empty } from '../design/states.tsx'
-import { Cell, Head, Row, Table } from '../design/table.tsx'
+import { ActionsHead, Cell, Head, Row, Table } from '../design/table.tsx'
 import { say } from '../design/toast.tsx'
 import { PropertyDialog } from './property-dialog.tsx'
 import { kindNames, kindOf, textOf } from './property-value.ts'
@@ -58,9 +58,7 @@ function PropertyList({ person }: { person: PersonDetail }) {
                 <Head from="sm">Key</Head>
                 <Head>Value</Head>
                 <Head from="sm">Type</Head>
-                <Head>
-                  <span className="sr-only">Actions</span>
-                </Head>
+                <ActionsHead />
               </tr>
             </thead>
             <tbody>

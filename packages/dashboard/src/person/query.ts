@@ -1,8 +1,8 @@
 import { getPerson, updatePerson } from '@lethe/contract/dashboard-persons.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
+import { useSending } from '../api/action.ts'
 import { codeOf } from '../api/call.ts'
-import { useSending } from '../api/leaving.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 
 export function usePersonPath(): { projectId: string; personId: string } {

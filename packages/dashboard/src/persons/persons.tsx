@@ -6,14 +6,13 @@ import { useMay } from '../api/me.ts'
 import { useProjectId, useSummary } from '../api/projects.ts'
 import { DeletionBanner } from '../deletions/banner.tsx'
 import { DeleteDialog } from '../deletions/delete-dialog.tsx'
-import { LinkButton } from '../design/button.tsx'
+import { Button, IconButton, LinkButton } from '../design/button.tsx'
 import { List } from '../design/list.tsx'
+import { count as shownCount } from '../design/number.ts'
 import { PageHead } from '../design/page.tsx'
 import { Empty } from '../design/states.tsx'
 import { PersonFilters } from './filters.tsx'
-import { keepPlace } from './place.ts'
-import { personsList } from './query.ts'
-import { SelectionBar } from './selection-bar.tsx'
+import { keepPlace, personsList } from './query.ts'
 import { PersonTable } from './table.tsx'
 
 export function Persons() {
@@ -112,5 +111,33 @@ function NoPersons({ isFiltered }: { isFiltered: boolean }) {
       A person is created by the first call to <code className="font-mono text-sm">identify()</code>{' '}
       in a browser, or by your backend.
     </Empty>
+  )
+}
+
+/** What can be done with the chosen persons; it lies over the list's end. */
+function SelectionBar({
+  count,
+  onDelete,
+  onClear,
+}: {
+  count: number
+  onDelete: () => void
+  onClear: () => void
+}) {
+  return (
+    <section
+      aria-label="Selected people"
+      className={`sticky bottom-4 z-20 mt-4 flex justify-center ${count === 0 ? 'hidden' : ''}`}
+    >
+      <div className="flex items-center gap-3 rounded-xl border border-line bg-raised py-1.5 pr-1.5 pl-4 shadow-high">
+        <span role="status" className="tabular">
+          {shownCount(count)} selected
+        </span>
+        <Button size="small" look="danger" icon="deletions" onClick={onDelete}>
+          Delete…
+        </Button>
+        <IconButton label="Clear selection" icon="close" onClick={onClear} />
+      </div>
+    </section>
   )
 }

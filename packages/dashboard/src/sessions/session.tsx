@@ -11,7 +11,7 @@ import { Icon } from '../design/icon.tsx'
 import { nameOf } from '../design/name.tsx'
 import { bytesText } from '../design/number.ts'
 import { useTitle } from '../design/page.tsx'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited, Empty } from '../design/states.tsx'
 import { durationText, Time } from '../design/time.tsx'
 import { momentOf, type SessionDetail } from './query.ts'
 import { Replay } from './replay.tsx'
@@ -39,16 +39,14 @@ export function Session() {
           <SessionHead detail={data} />
           <Watch key={params.sessionId} detail={data} />
         </>
-      ) : error ? (
-        <div className="card">
-          <ErrorPanel
-            error={error}
-            title="The session could not be loaded"
-            retry={() => refetch()}
-          />
-        </div>
       ) : (
-        <Skeletons rows={6} />
+        <Awaited
+          error={error}
+          title="The session could not be loaded"
+          retry={refetch}
+          rows={6}
+          isCard
+        />
       )}
     </div>
   )

@@ -4,7 +4,7 @@ import { useCallback, useState } from 'react'
 import { type Body, codeOf, send } from '../api/call.ts'
 import { Logo } from '../design/icon.tsx'
 import { useTitle } from '../design/page.tsx'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited, Empty } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { createPlayer } from '../replay/player.ts'
 import { useToken } from '../sign-in/link.tsx'
@@ -39,14 +39,8 @@ export function Shared() {
         </Empty>
       ) : data ? (
         <SharedReplay shared={data} token={token} />
-      ) : error ? (
-        <ErrorPanel
-          error={error}
-          title="The recording could not be loaded"
-          retry={() => refetch()}
-        />
       ) : (
-        <Skeletons rows={6} />
+        <Awaited error={error} title="The recording could not be loaded" retry={refetch} rows={6} />
       )}
     </main>
   )

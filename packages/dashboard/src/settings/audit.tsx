@@ -9,10 +9,10 @@ import { reading } from '../api/queries.ts'
 import { Days, Labelled } from '../deletions/filters.tsx'
 import { Button } from '../design/button.tsx'
 import { Select } from '../design/field.tsx'
-import { counted } from '../design/number.ts'
+import { List } from '../design/list.tsx'
 import { Panel, useTitle } from '../design/page.tsx'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
-import { Cell, Head, ListEnd, None, Row, Table } from '../design/table.tsx'
+import { Empty } from '../design/states.tsx'
+import { Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
 import { ExportLink } from '../shell/export-link.tsx'
 import { type AuditSearch, auditExport, auditList } from './audit-query.ts'
@@ -25,15 +25,6 @@ export function Audit() {
   const search = useSearch({ from: '/signed-in/projects/$projectId/settings/audit' })
   const navigate = useNavigate({ from: '/projects/$projectId/settings/audit' })
   const list = useLiveList(auditList(projectId, search), (page) => page.entries)
-  const rows = list.rows ?? []
-  const loadMore = async () => {
-    await list.fetchNextPage()
-    await navigate({
-      search: { ...search, pages: list.pageCount + 1 },
-      replace: true,
-      resetScroll: false,
-    })
-  }
   return (
     <Panel
       title="Audit log"
@@ -42,29 +33,16 @@ export function Audit() {
     >
       <Filters search={search} />
       <div className="border-t border-line">
-        {list.isPending ? (
-          <Skeletons rows={8} className="h-7" />
-        ) : list.isError && !list.data ? (
-          <ErrorPanel
-            error={list.error}
-            title="The audit log could not be loaded"
-            retry={() => list.refetch()}
-          />
-        ) : rows.length === 0 ? (
-          <Empty icon="list" title="No entries match" />
-        ) : (
-          <>
-            <AuditTable entries={rows} />
-            <ListEnd
-              hasMore={list.hasNextPage}
-              isLoading={list.isFetchingNextPage}
-              onMore={() => void loadMore()}
-            >
-              {list.hasNextPage ? 'Latest ' : ''}
-              {counted(rows.length, 'entry', 'entries')}
-            </ListEnd>
-          </>
-        )}
+        <List
+          list={list}
+          names={['entry', 'entries']}
+          empty={<Empty icon="list" title="No entries match" />}
+          remember={(pages) =>
+            navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
+          }
+        >
+          {(rows) => <AuditTable entries={rows} />}
+        </List>
       </div>
     </Panel>
   )

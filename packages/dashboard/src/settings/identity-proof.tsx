@@ -23,7 +23,7 @@ import { Field, SelectField } from '../design/field.tsx'
 import { Panel } from '../design/page.tsx'
 import { ErrorLine, ErrorPanel } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
-import { say } from '../design/toast.tsx'
+import { say, sayThen } from '../design/toast.tsx'
 
 type Asking = 'make' | 'end older' | 'remove' | 'add key' | null
 
@@ -193,10 +193,10 @@ function RemoveSecrets({
   isOpen,
   onClose,
 }: AskingDialog & { onlyOlder: boolean }) {
-  const removing = useAction(removeIdentifySecret, () => {
-    say(onlyOlder ? 'Older secret ended' : 'Identify secrets removed')
-    onClose()
-  })
+  const removing = useAction(
+    removeIdentifySecret,
+    sayThen(onClose, onlyOlder ? 'Older secret ended' : 'Identify secrets removed'),
+  )
   const query = onlyOlder ? { onlyOlder } : {}
   return (
     <Dialog
@@ -230,10 +230,7 @@ function AddKey({ project, isOpen, onClose }: AskingDialog) {
 
 function AddKeyForm({ project, onClose }: Omit<AskingDialog, 'isOpen'>) {
   const [publicKey, setPublicKey] = useState('')
-  const adding = useAction(addIdentityKey, () => {
-    say('Public key added')
-    onClose()
-  })
+  const adding = useAction(addIdentityKey, sayThen(onClose, 'Public key added'))
   return (
     <DialogForm
       action="Add key"
@@ -277,10 +274,7 @@ function RemoveKey({
   identityKey: IdentityKey | null
   onClose: () => void
 }) {
-  const removing = useAction(removeIdentityKey, () => {
-    say('Public key removed')
-    onClose()
-  })
+  const removing = useAction(removeIdentityKey, sayThen(onClose, 'Public key removed'))
   return (
     <Dialog
       isOpen={identityKey !== null}

@@ -12,7 +12,7 @@ import { SecretOnce } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
 import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { Field, RadioCard, SelectField, TextField } from '../design/field.tsx'
-import { say } from '../design/toast.tsx'
+import { sayThen } from '../design/toast.tsx'
 
 export function CreateKey({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
@@ -156,10 +156,10 @@ function RotateForm({ of: key, onClose }: { of: DashboardKey; onClose: () => voi
 
 export function RevokeKey({ of: key, onClose }: OfKey) {
   const projectId = useProjectId()
-  const revoking = useAction(revokeKey, () => {
-    say('Key revoked', 'It stops working within 5 seconds.')
-    onClose()
-  })
+  const revoking = useAction(
+    revokeKey,
+    sayThen(onClose, 'Key revoked', 'It stops working within 5 seconds.'),
+  )
   return (
     <Dialog
       isOpen={key !== null}
@@ -195,10 +195,7 @@ function OriginsForm({ of: key, onClose }: { of: DashboardKey; onClose: () => vo
   const projectId = useProjectId()
   const [name, setName] = useState(key.name)
   const [text, setText] = useState((key.allowedOrigins ?? []).join('\n'))
-  const saving = useAction(updateKey, () => {
-    say('Key saved')
-    onClose()
-  })
+  const saving = useAction(updateKey, sayThen(onClose, 'Key saved'))
   const origins = text.split(/\s+/).filter(Boolean)
   return (
     <DialogForm

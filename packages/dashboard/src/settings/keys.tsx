@@ -9,8 +9,8 @@ import { Chip } from '../design/chip.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Menu, MenuItem } from '../design/menu.tsx'
 import { Panel, useTitle } from '../design/page.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
-import { Cell, Head, None, Row, Table } from '../design/table.tsx'
+import { Awaited } from '../design/states.tsx'
+import { ActionsHead, Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
 import { CreateKey, OriginsDialog, RevokeKey, RotateKey } from './key-dialogs.tsx'
 
@@ -47,10 +47,14 @@ export function Keys() {
             keys={data.keys}
             onAsk={mayWrite ? (what, key) => setAsking({ what, key }) : undefined}
           />
-        ) : error ? (
-          <ErrorPanel error={error} title="Keys could not be loaded" retry={() => refetch()} />
         ) : (
-          <Skeletons rows={3} className="h-7" />
+          <Awaited
+            error={error}
+            title="Keys could not be loaded"
+            retry={refetch}
+            rows={3}
+            className="h-7"
+          />
         )}
       </Panel>
       <CreateKey isOpen={asking?.what === 'create'} onClose={close} />
@@ -78,11 +82,7 @@ function KeyTable({
             <Head from="md">Last used</Head>
             <Head from="lg">Created</Head>
             <Head>State</Head>
-            {onAsk && (
-              <Head>
-                <span className="sr-only">Actions</span>
-              </Head>
-            )}
+            {onAsk && <ActionsHead />}
           </tr>
         </thead>
         <tbody>

@@ -14,7 +14,7 @@ import { Dialog } from '../design/dialog.tsx'
 import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { CheckboxField, RadioCard, TextField } from '../design/field.tsx'
 import { Time } from '../design/time.tsx'
-import { say } from '../design/toast.tsx'
+import { sayThen } from '../design/toast.tsx'
 
 const roles: { role: Role; title: string; text: string }[] = [
   { role: 'viewer', title: 'Viewer', text: 'Can view people, recordings and deletions.' },
@@ -163,10 +163,7 @@ export function EditMember({ of: member, onClose }: OfMember) {
 function EditForm({ of: member, onClose }: { of: Member; onClose: () => void }) {
   const [role, setRole] = useState(member.role)
   const [mayDeletePersons, setMayDelete] = useState(member.mayDeletePersons)
-  const saving = useAction(updateMember, () => {
-    say('Member saved')
-    onClose()
-  })
+  const saving = useAction(updateMember, sayThen(onClose, 'Member saved'))
   return (
     <DialogForm
       action="Save"
@@ -186,10 +183,7 @@ function EditForm({ of: member, onClose }: { of: Member; onClose: () => void }) 
 }
 
 export function RemoveMember({ of: member, onClose }: OfMember) {
-  const removing = useAction(removeMember, () => {
-    say('Member removed')
-    onClose()
-  })
+  const removing = useAction(removeMember, sayThen(onClose, 'Member removed'))
   return (
     <Dialog
       isOpen={member !== null}

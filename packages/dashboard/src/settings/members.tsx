@@ -13,8 +13,8 @@ import { Button, IconButton } from '../design/button.tsx'
 import { Chip, Tag } from '../design/chip.tsx'
 import { Menu, MenuItem, MenuLine } from '../design/menu.tsx'
 import { Panel, useTitle } from '../design/page.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
-import { Cell, Head, None, Row, Table } from '../design/table.tsx'
+import { Awaited } from '../design/states.tsx'
+import { ActionsHead, Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
 import { say, sayFailed } from '../design/toast.tsx'
 import { roleNames } from '../shell/member-menu.tsx'
@@ -53,10 +53,14 @@ export function Members() {
             members={data.members}
             onAsk={mayWrite ? (what, member) => setAsking({ what, member }) : undefined}
           />
-        ) : error ? (
-          <ErrorPanel error={error} title="Members could not be loaded" retry={() => refetch()} />
         ) : (
-          <Skeletons rows={3} className="h-7" />
+          <Awaited
+            error={error}
+            title="Members could not be loaded"
+            retry={refetch}
+            rows={3}
+            className="h-7"
+          />
         )}
       </Panel>
       {data && data.invitations.length > 0 && (
@@ -94,11 +98,7 @@ function MemberTable({
             <Head from="md">Deletes people</Head>
             <Head from="md">Two-factor</Head>
             <Head from="lg">Last sign-in</Head>
-            {onAsk && (
-              <Head>
-                <span className="sr-only">Actions</span>
-              </Head>
-            )}
+            {onAsk && <ActionsHead />}
           </tr>
         </thead>
         <tbody>

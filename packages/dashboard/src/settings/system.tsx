@@ -7,7 +7,7 @@ import { liveMilliseconds, reading } from '../api/queries.ts'
 import { Chip } from '../design/chip.tsx'
 import { bytesText, count } from '../design/number.ts'
 import { Fact, Facts, Panel, useTitle } from '../design/page.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { None } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
 
@@ -21,16 +21,14 @@ export function System() {
     refetchInterval: liveMilliseconds * 2,
   })
   if (!data) {
-    return error ? (
-      <div className="card">
-        <ErrorPanel
-          error={error}
-          title="System state could not be loaded"
-          retry={() => refetch()}
-        />
-      </div>
-    ) : (
-      <Skeletons rows={6} />
+    return (
+      <Awaited
+        error={error}
+        title="System state could not be loaded"
+        retry={refetch}
+        rows={6}
+        isCard
+      />
     )
   }
   return (

@@ -15,7 +15,7 @@ import { SecretOnce } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
 import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { CheckboxField, TextField } from '../design/field.tsx'
-import { say } from '../design/toast.tsx'
+import { say, sayThen } from '../design/toast.tsx'
 
 const eventTexts: Record<WebhookEvent, { label: string; hint: string }> = {
   'person.deletion.completed': {
@@ -127,10 +127,7 @@ function EditForm({ of: webhook, onClose }: Omit<OfWebhook, 'isOpen'>) {
   const projectId = useProjectId()
   const [url, setUrl] = useState(webhook.url)
   const [events, setEvents] = useState(webhook.events)
-  const saving = useAction(updateWebhook, () => {
-    say('Webhook saved')
-    onClose()
-  })
+  const saving = useAction(updateWebhook, sayThen(onClose, 'Webhook saved'))
   return (
     <DialogForm
       action="Save"

@@ -17,11 +17,11 @@ import { listing, liveMilliseconds, reading } from '../api/queries.ts'
 import { Button } from '../design/button.tsx'
 import { Chip } from '../design/chip.tsx'
 import { Icon } from '../design/icon.tsx'
+import { List } from '../design/list.tsx'
 import { Menu, MenuItem, MenuLine } from '../design/menu.tsx'
-import { counted } from '../design/number.ts'
 import { Panel, useTitle } from '../design/page.tsx'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
-import { Cell, Head, ListEnd, Row, Table } from '../design/table.tsx'
+import { Awaited, Empty } from '../design/states.tsx'
+import { ActionsHead, Cell, Head, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
 import { say, sayFailed } from '../design/toast.tsx'
 import { NotFound } from '../shell/not-found.tsx'
@@ -55,16 +55,14 @@ export function WebhookPage() {
           <WebhookHead webhook={webhook} />
           <Deliveries />
         </>
-      ) : error ? (
-        <div className="card">
-          <ErrorPanel
-            error={error}
-            title="The webhook could not be loaded"
-            retry={() => refetch()}
-          />
-        </div>
       ) : (
-        <Skeletons rows={4} />
+        <Awaited
+          error={error}
+          title="The webhook could not be loaded"
+          retry={refetch}
+          rows={4}
+          isCard
+        />
       )}
     </>
   )
@@ -146,37 +144,23 @@ function Deliveries() {
     listing(listDeliveries, { params, query: {} }),
     (page) => page.deliveries,
   )
-  const rows = list.rows ?? []
   return (
     <Panel
       title="Deliveries"
       description="A resent delivery keeps its ID, so that your receiver can recognize it."
     >
       <div className="border-t border-line">
-        {list.isPending ? (
-          <Skeletons rows={4} className="h-7" />
-        ) : list.isError && !list.data ? (
-          <ErrorPanel
-            error={list.error}
-            title="Deliveries could not be loaded"
-            retry={() => list.refetch()}
-          />
-        ) : rows.length === 0 ? (
-          <Empty icon="webhook" title="No deliveries yet">
-            The first delivery is sent when a deletion ends. Send a test to try it now.
-          </Empty>
-        ) : (
-          <>
-            <DeliveryTable deliveries={rows} />
-            <ListEnd
-              hasMore={list.hasNextPage}
-              isLoading={list.isFetchingNextPage}
-              onMore={() => void list.fetchNextPage()}
-            >
-              {counted(rows.length, 'delivery', 'deliveries')}
-            </ListEnd>
-          </>
-        )}
+        <List
+          list={list}
+          names={['delivery', 'deliveries']}
+          empty={
+            <Empty icon="webhook" title="No deliveries yet">
+              The first delivery is sent when a deletion ends. Send a test to try it now.
+            </Empty>
+          }
+        >
+          {(rows) => <DeliveryTable deliveries={rows} />}
+        </List>
       </div>
     </Panel>
   )
@@ -194,9 +178,7 @@ function DeliveryTable({ deliveries }: { deliveries: WebhookDelivery[] }) {
             Attempts
           </Head>
           <Head from="sm">Sent</Head>
-          <Head>
-            <span className="sr-only">Actions</span>
-          </Head>
+          <ActionsHead />
         </tr>
       </thead>
       <tbody>

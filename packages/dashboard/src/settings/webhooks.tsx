@@ -8,7 +8,7 @@ import { liveMilliseconds, reading } from '../api/queries.ts'
 import { Button } from '../design/button.tsx'
 import { Chip, type Tone } from '../design/chip.tsx'
 import { Panel, useTitle } from '../design/page.tsx'
-import { Empty, ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited, Empty } from '../design/states.tsx'
 import { Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
 import { CreateWebhook } from './webhook-dialogs.tsx'
@@ -61,14 +61,14 @@ export function Webhooks() {
                 when it fails.
               </Empty>
             )
-          ) : error ? (
-            <ErrorPanel
+          ) : (
+            <Awaited
               error={error}
               title="Webhooks could not be loaded"
-              retry={() => refetch()}
+              retry={refetch}
+              rows={3}
+              className="h-7"
             />
-          ) : (
-            <Skeletons rows={3} className="h-7" />
           )}
         </div>
       </Panel>

@@ -10,7 +10,7 @@ import { createRoot } from 'react-dom/client'
 import { type Asked, call, codeOf } from '../api/call.ts'
 import { Button } from '../design/button.tsx'
 import { DialogActions } from '../design/dialog.tsx'
-import { TextField } from '../design/field.tsx'
+import { CurrentPassword, TextField } from '../design/field.tsx'
 import { ErrorLine } from '../design/states.tsx'
 import { PasskeyButton } from './passkey.tsx'
 
@@ -126,14 +126,7 @@ function Again({
         />
         <p className="text-sm break-all text-muted">{member.email}</p>
         {!(what === 'sign-in' && needsCode) && (
-          <TextField
-            label="Password"
-            type="password"
-            autoComplete="current-password"
-            required
-            value={password}
-            onChange={(event) => setPassword(event.target.value)}
-          />
+          <CurrentPassword value={password} onChange={setPassword} />
         )}
         {needsCode && (
           <Factor

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { LinkButton } from '../design/button.tsx'
 import { Logo } from '../design/icon.tsx'
 import { useTitle } from '../design/page.tsx'
 
@@ -30,5 +31,16 @@ export function SignInFrame({
         {foot && <div className="mt-4 text-center text-sm text-pretty text-muted">{foot}</div>}
       </div>
     </main>
+  )
+}
+
+/** Such a page where there is nothing to fill in. */
+export function DeadEnd({ title, description }: { title: string; description: string }) {
+  return (
+    <SignInFrame title={title} description={description}>
+      <LinkButton to="/sign-in" look="primary" className="w-full">
+        Go to sign-in
+      </LinkButton>
+    </SignInFrame>
   )
 }

@@ -3,10 +3,10 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { send } from '../api/call.ts'
-import { Button, LinkButton } from '../design/button.tsx'
+import { Button } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
 import { ErrorLine } from '../design/states.tsx'
-import { SignInFrame } from './frame.tsx'
+import { DeadEnd, SignInFrame } from './frame.tsx'
 import { type Link, PasswordField, WithLink } from './link.tsx'
 
 const mayDo = {
@@ -22,14 +22,10 @@ export function Join() {
     <WithLink
       kind="invitation"
       whenMissing={
-        <SignInFrame
+        <DeadEnd
           title="Join"
           description="Part of the invitation link is missing. Open the complete link."
-        >
-          <LinkButton to="/sign-in" look="primary" className="w-full">
-            Go to sign-in
-          </LinkButton>
-        </SignInFrame>
+        />
       }
     >
       {(link) => <JoinForm link={link} />}

@@ -2,10 +2,9 @@ import { checkLink } from '@lethe/contract/dashboard-members.ts'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useState } from 'react'
 import { type Body, codeOf, send } from '../api/call.ts'
-import { LinkButton } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
-import { SignInFrame } from './frame.tsx'
+import { Awaited } from '../design/states.tsx'
+import { DeadEnd, SignInFrame } from './frame.tsx'
 
 export type Link = Body<typeof checkLink> & { token: string }
 
@@ -34,11 +33,7 @@ export function WithLink({
   if (data || codeOf(error) === 'link_invalid') return <Invalid />
   return (
     <SignInFrame title="One moment">
-      {error ? (
-        <ErrorPanel error={error} title="The link could not be checked" retry={() => refetch()} />
-      ) : (
-        <Skeletons rows={4} />
-      )}
+      {<Awaited error={error} title="The link could not be checked" retry={refetch} rows={4} />}
     </SignInFrame>
   )
 }
@@ -69,14 +64,10 @@ export function useToken(): string {
 
 function Invalid() {
   return (
-    <SignInFrame
+    <DeadEnd
       title="This link no longer works"
       description="It was already used or has expired. Ask the person who gave it to you for a new one."
-    >
-      <LinkButton to="/sign-in" look="primary" className="w-full">
-        Go to sign-in
-      </LinkButton>
-    </SignInFrame>
+    />
   )
 }
 

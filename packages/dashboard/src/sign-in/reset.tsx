@@ -3,11 +3,11 @@ import { useMutation } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { send } from '../api/call.ts'
-import { Button, LinkButton } from '../design/button.tsx'
+import { Button } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
 import { ErrorLine } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
-import { SignInFrame } from './frame.tsx'
+import { DeadEnd, SignInFrame } from './frame.tsx'
 import { type Link, PasswordField, WithLink } from './link.tsx'
 
 /** A new password for a member who forgot the old one. */
@@ -16,14 +16,10 @@ export function Reset() {
     <WithLink
       kind="reset"
       whenMissing={
-        <SignInFrame
+        <DeadEnd
           title="Set a new password"
           description="Part of the reset link is missing. Open the complete link."
-        >
-          <LinkButton to="/sign-in" look="primary" className="w-full">
-            Go to sign-in
-          </LinkButton>
-        </SignInFrame>
+        />
       }
     >
       {(link) => <ResetForm link={link} />}

@@ -5,11 +5,11 @@ import { useState } from 'react'
 import { basePath } from '../api/base-path.ts'
 import { send } from '../api/call.ts'
 import { meQuery } from '../api/me.ts'
-import { Button, LinkButton } from '../design/button.tsx'
+import { Button } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
 import { ErrorLine } from '../design/states.tsx'
 import { keepFreshKey } from '../install/fresh-key.ts'
-import { SignInFrame } from './frame.tsx'
+import { DeadEnd, SignInFrame } from './frame.tsx'
 import { PasswordField, WithLink } from './link.tsx'
 
 /** The first run: the owner's account and the first project. */
@@ -24,13 +24,7 @@ export function SetUp() {
 function WhereIsTheLink() {
   const { data } = useQuery(meQuery)
   if (data && !data.isSetUpNeeded) {
-    return (
-      <SignInFrame title="Lethe is set up" description="This installation already has an owner.">
-        <LinkButton to="/sign-in" look="primary" className="w-full">
-          Go to sign-in
-        </LinkButton>
-      </SignInFrame>
-    )
+    return <DeadEnd title="Lethe is set up" description="This installation already has an owner." />
   }
   return (
     <SignInFrame

@@ -5,7 +5,7 @@ import { type FormEvent, useState } from 'react'
 import { codeOf, send } from '../api/call.ts'
 import { meQuery } from '../api/me.ts'
 import { Button } from '../design/button.tsx'
-import { TextField } from '../design/field.tsx'
+import { CurrentPassword, TextField } from '../design/field.tsx'
 import { ErrorLine } from '../design/states.tsx'
 import { SignInFrame } from './frame.tsx'
 import { PasskeyButton } from './passkey.tsx'
@@ -59,14 +59,7 @@ function PasswordForm({ onCode }: { onCode: () => void }) {
           value={email}
           onChange={(event) => setEmail(event.target.value)}
         />
-        <TextField
-          label="Password"
-          type="password"
-          autoComplete="current-password"
-          required
-          value={password}
-          onChange={(event) => setPassword(event.target.value)}
-        />
+        <CurrentPassword value={password} onChange={setPassword} />
         {codeOf(signingIn.error) === 'credentials_wrong' ? (
           <p role="alert" className="text-sm text-danger">
             Incorrect email or password.
