@@ -1,5 +1,4 @@
 import type { FastifyRequest } from 'fastify'
-import { Counter, type Registry } from 'prom-client'
 import { ApiError } from '../api-error.ts'
 import { networkOf } from '../http/network.ts'
 import type { Log } from '../log.ts'
@@ -8,6 +7,7 @@ import type { IdentityRules } from '../projects/identity.ts'
 import { limitPer } from '../projects/rate-limit.ts'
 import type { Sql } from '../sql.ts'
 import { IngestRefusal } from './ingest-answers.ts'
+import type { IngestLimitName } from './ingest-metrics.ts'
 import { findIngestRules, type IngestRules } from './ingest-store.ts'
 import type { QuotaLimits, Quotas } from './quotas.ts'
 
@@ -197,31 +197,4 @@ export function uploadSlots() {
       else byNetwork.delete(network)
     }
   }
-}
-
-export type IngestLimitName =
-  | 'requests_per_address'
-  | 'requests_per_project'
-  | 'bytes_per_address'
-  | 'bytes_per_project'
-  | 'sessions_per_browser'
-  | 'uploads_at_once'
-
-export interface IngestMetrics {
-  observeRefused(limit: IngestLimitName): void
-}
-
-const name = 'lethe_ingest_refused_total'
-
-/** Of one registry: several servers of one process count together. */
-export function createIngestMetrics(registry: Registry): IngestMetrics {
-  const refused =
-    (registry.getSingleMetric(name) as Counter | undefined) ??
-    new Counter({
-      name,
-      help: 'Requests of browsers that a limit refused, by limit.',
-      labelNames: ['limit'],
-      registers: [registry],
-    })
-  return { observeRefused: (limit) => refused.labels(limit).inc() }
 }

@@ -31,14 +31,8 @@ import { chunkWriter } from './chunk-writer.ts'
 import type { FindCountry } from './countries.ts'
 import { discardBrowser, type IdentifyOutcome, identify } from './identify.ts'
 import { browserRetired, IngestRefusal, ingestErrorHandler, openToPages } from './ingest-answers.ts'
-import {
-  type IngestLimitName,
-  type IngestLimits,
-  type IngestMetrics,
-  ingestGate,
-  type Limited,
-  uploadSlots,
-} from './ingest-gate.ts'
+import { type IngestLimits, ingestGate, type Limited, uploadSlots } from './ingest-gate.ts'
+import type { IngestLimitName, IngestMetrics } from './ingest-metrics.ts'
 import {
   type IngestRules,
   insertBrowserWithSession,

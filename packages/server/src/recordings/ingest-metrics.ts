@@ -1,0 +1,28 @@
+import { Counter, type Registry } from 'prom-client'
+
+export type IngestLimitName =
+  | 'requests_per_address'
+  | 'requests_per_project'
+  | 'bytes_per_address'
+  | 'bytes_per_project'
+  | 'sessions_per_browser'
+  | 'uploads_at_once'
+
+export interface IngestMetrics {
+  observeRefused(limit: IngestLimitName): void
+}
+
+const name = 'lethe_ingest_refused_total'
+
+/** Of one registry: several servers of one process count together. */
+export function createIngestMetrics(registry: Registry): IngestMetrics {
+  const refused =
+    (registry.getSingleMetric(name) as Counter | undefined) ??
+    new Counter({
+      name,
+      help: 'Requests of browsers that a limit refused, by limit.',
+      labelNames: ['limit'],
+      registers: [registry],
+    })
+  return { observeRefused: (limit) => refused.labels(limit).inc() }
+}
