@@ -5,6 +5,7 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto'
+import { release } from '../release.ts'
 import type { MasterKeys } from './master-keys.ts'
 
 /*
@@ -185,15 +186,4 @@ function decrypt(key: KeyObject, place: Buffer, sealed: Uint8Array): Uint8Array 
     throw new SealBroken('authentication', 'Sealed bytes were changed, moved or sealed elsewhere.')
   }
   return bytes
-}
-
-/**
- * Gives the memory of bytes back at once that nobody looks at any more. Left to the engine they are
- * garbage that it counts: it goes through its whole heap for every 64 MB of them, which is half of
- * what it takes to store a large chunk.
- */
-export function release({ buffer, length }: Uint8Array): void {
-  // Small ones share a buffer with others.
-  if (buffer instanceof ArrayBuffer && length > 0 && length === buffer.byteLength)
-    buffer.transfer(0)
 }

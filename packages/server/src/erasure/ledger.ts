@@ -2,7 +2,7 @@ import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import { CompactSign, compactVerify } from 'jose'
 import { BlobFault, BlobMissing, type Blobs, isNoBlob } from '../blobs/blobs.ts'
 import type { MasterKeys } from '../blobs/master-keys.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../http/parameters.ts'
 
 /*
  * The ledger: blobs that say who was erased, outside of the database, so that a backup that brings a

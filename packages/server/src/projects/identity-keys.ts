@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { IdentityKey } from '@lethe/contract/dashboard-projects.ts'
 import { invalid } from '../api-error.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../http/parameters.ts'
 import type { Sql } from '../sql.ts'
 
 /** Keys of a project at one time: the one in use and the one that follows. */

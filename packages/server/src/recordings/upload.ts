@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { BlobFault, type Blobs, sessionPrefix } from '../blobs/blobs.ts'
-import { release, seal } from '../blobs/sealing.ts'
+import { seal } from '../blobs/sealing.ts'
+import { release } from '../release.ts'
 import type { Db, Sql } from '../sql.ts'
 import { type BrowserKeys, readBrowserKey } from './browser-keys.ts'
 import { type ChunkWriter, chunkWriter } from './chunk-writer.ts'
