@@ -83,9 +83,12 @@ function copyDependencies(): void {
     const isOptional = entry.optional && place !== 'node_modules/pg-cloudflare'
     const isLeftOut = entry.dev || entry.devOptional || isOptional || entry.link
     if (!place.startsWith('node_modules/') || isLeftOut || place === 'node_modules/node') continue
-    // Those inside of another one have entries of their own; types and maps are half of all files.
+    // Those inside of another one have entries of their own. Types, maps, sources, tests and documents
+    // are more than half of all files; licences stay.
     const filter = (path: string) =>
-      !/\/node_modules(?:\/|$)|\.map$|\.d\.[cm]?ts$/.test(path.slice(join(root, place).length))
+      !/\/node_modules(?:\/|$)|^\/(?:tests?|docs|examples?|benchmarks?|\.github)$|\.map$|\.[cm]?ts$|\/(?:changelog|history)\.md$/i.test(
+        path.slice(join(root, place).length),
+      )
     cpSync(join(root, place), join(stage, place), { recursive: true, filter })
   }
 }
