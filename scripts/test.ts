@@ -98,19 +98,26 @@ interface Ran {
   /** False too where a run broke outside of any test, or found none. */
   isDone: boolean
   report: Report | undefined
+  /** The errors outside of any test: a run has them whatever passes when run again. */
+  outside: string | undefined
 }
 
 async function vitest(words: string[], environment: Environment): Promise<Ran> {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-report-'))
   const file = join(folder, 'report.json')
+  const LETHE_OUTSIDE_FILE = join(folder, 'outside')
+  const reporters = ['default', 'json', join(root, 'scripts/outside.ts')].map(
+    (one) => `--reporter=${one}`,
+  )
   const { isDone } = await run(
     'vitest',
-    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${file}`, ...words],
-    { environment },
+    ['run', ...reporters, `--outputFile.json=${file}`, ...words],
+    { environment: { ...environment, LETHE_OUTSIDE_FILE } },
   )
-  const report = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined
+  const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined)
+  const [text, outside] = [read(file), read(LETHE_OUTSIDE_FILE)]
   rmSync(folder, { recursive: true, force: true })
-  return { isDone, report }
+  return { isDone, report: text ? JSON.parse(text) : undefined, outside }
 }
 
 /**
@@ -125,7 +132,8 @@ async function tests(title: string, words: string[], environment: Environment = 
   const files = first.report?.testResults ?? []
   const failed = files.filter(({ status }) => status === 'failed')
   let last = first
-  if (isWhole && failed.length > 0 && failed.length <= runAgainMaximum) {
+  const isFew = failed.length > 0 && failed.length <= runAgainMaximum
+  if (isWhole && isFew && !first.outside) {
     const paths = failed.map(({ name }) => relative(root, name))
     console.log(`\n── Once more, alone: ${paths.join(', ')}`)
     last = await vitest(['--maxWorkers', '1', ...paths], environment)
@@ -142,7 +150,11 @@ async function tests(title: string, words: string[], environment: Environment = 
 }
 
 /** `before`: files that passed in an earlier run. */
-function count(title: string, { isDone, report }: Ran, before: Report['testResults']): void {
+function count(
+  title: string,
+  { isDone, report, outside }: Ran,
+  before: Report['testResults'],
+): void {
   const results = [...before, ...(report?.testResults ?? [])].flatMap(
     ({ assertionResults }) => assertionResults,
   )
@@ -151,7 +163,7 @@ function count(title: string, { isDone, report }: Ran, before: Report['testResul
   total.skipped += results.length - having('passed') - having('failed')
   if (isDone) return
   total.failed += Math.max(1, having('failed'))
-  failures.push(title, ...(report ? failuresOf(report) : []))
+  failures.push(title, ...(report ? failuresOf(report) : []), ...(outside ? [outside] : []))
 }
 
 /**
