@@ -303,7 +303,7 @@ test('a project may delete people whom only identify() has created, days after t
   const known = { externalId: 'known', properties: { plan: 'pro' } }
   await ingesting.send('/v1/persons', { method: 'POST', body: known })
   await db.sql`
-    update persons set failed_job_id = gen_random_uuid()
+    update persons set failed_job_id = ${randomUUID()}
     where project_id = ${project.id} and external_id = 'failed'`
   await recordAudit(db.sql, project.id, (await person('ada')) as string)
 
