@@ -63,7 +63,7 @@ async function projectsWithDueJobs(sql: Sql): Promise<number[]> {
       select project_id, next_attempt_at
       from deletion_jobs
       where status in ('pending', 'running')
-        and lease_token is null
+        and lease_token is null -- fault: find-free
         -- As a subquery it is one moment for the whole statement, which the index can look for.
         and next_attempt_at <= (select app_now())
       order by next_attempt_at
@@ -413,7 +413,9 @@ export async function reapLostAttempts(
   const projects = await sql<{ id: number }>`
     select distinct project_id as id
     from deletion_jobs
-    where lease_token is not null and lease_until <= (select app_now())`
+    where lease_token is not null
+      and lease_until <= (select app_now()) -- fault: find-lost
+    `
   for (const { id } of projects) {
     for (let isDone = false; !isDone; ) {
       const reaped = await reapLostAttemptsOf(sql, id, delays)

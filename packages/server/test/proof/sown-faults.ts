@@ -350,7 +350,7 @@ const ofLeases: NoticedFault[] = [
   {
     name: 'leases are reaped before they are over',
     scenario: 'a lease runs out ∥ the worker',
-    ...remove('reap-lost'),
+    ...remove('reap-lost', 'find-lost'),
   },
   {
     name: 'the reaper does not lock what it has found',
@@ -361,7 +361,7 @@ const ofLeases: NoticedFault[] = [
   {
     name: 'a job is claimed that somebody has',
     scenario: 'two workers: ',
-    ...remove('claim-free'),
+    ...remove('claim-free', 'find-free'),
   },
   {
     name: 'a claim does not lock what it has found',
