@@ -102,7 +102,7 @@ function maskAttribute(name: string, value: unknown, rule: Rule, look: Look): un
   if (kind & STATE && (own & CHOICE || !CHOSEN.test(name))) return shown ? value : undefined
   if (typeof value !== 'string') return kind & SIZE ? value : undefined
   if (kind & PROSES) return shown ? maskPatterns(value) : stars(value)
-  const isSeen = kind & SEEN || kind & (own & SVG ? SEEN_SVG : own & CUSTOM ? 0 : SEEN_HTML)
+  const isSeen = kind & (SEEN | (own & SVG ? SEEN_SVG : own & CUSTOM ? 0 : SEEN_HTML))
   const seen = isSeen || (!value && SCOPE.test(name)) ? value : look.shown(name, value)
   if (!seen) return seen
   return own & SVG && name !== 'class' ? maskCss(seen, level) : maskEmails(seen)
