@@ -147,7 +147,7 @@ export const settings = {
   DATABASE_POOL_SIZE: {
     default: '5',
     read: integer(2, 200),
-    describe: 'Database connections per process; short reads use one more.',
+    describe: 'Database connections in the pool of each process. A process uses up to 7 more, for short reads, erasures, sign-ins and notifications.',
   } as Setting<number>,
   LOG_LEVEL: {
     default: 'info',
@@ -175,7 +175,7 @@ export const settings = {
     default: '200',
     read: integer(0, 1_000_000),
     describe:
-      'Requests per second from browsers at one IP address, per process, with bursts of ten times as many. New sessions and identifications get a fifth of that. Whatever has no secret key and is from no member is served at a quarter of that rate once one address has used up as many requests as this: it waits, for 5 seconds at most. `0`: no limit.',
+      'Requests per second from browsers at one IP address, per process, with bursts of ten times as many. New sessions and identifications get a fifth of that. Requests with neither a secret key nor a sign-in are slowed down to a quarter of this rate after a burst of this many; one that would wait for 5 seconds gets 429. `0`: no limit.',
   } as Setting<number>,
   INGEST_LIMIT_PER_PROJECT: {
     default: '1000',
