@@ -147,7 +147,8 @@ export const settings = {
   DATABASE_POOL_SIZE: {
     default: '5',
     read: integer(2, 200),
-    describe: 'Database connections in the pool of each process. A process uses up to 7 more, for short reads, erasures, sign-ins and notifications.',
+    describe:
+      'Database connections in the pool of each process. A process uses up to 7 more, for short reads, erasures, sign-ins and notifications.',
   } as Setting<number>,
   LOG_LEVEL: {
     default: 'info',
