@@ -2,10 +2,11 @@
  * Builds the npm package `lethe`: `npm run package` leaves lethe-VERSION.tgz in the folder it is
  * called in. It has the server as JavaScript, because Node runs no TypeScript below node_modules, the
  * built dashboard and recorder, and the dependencies in the versions that were tested. Only the
- * embedded PostgreSQL comes from the registry, for the platform that it is installed on.
+ * embedded PostgreSQL comes from the registry, for the platform that it is installed on. With
+ * `--unpacked` it stays a folder, dist/package.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
 
@@ -75,21 +76,27 @@ function packageJson() {
   }
 }
 
-/** What is installed here for production, in its places; npm takes what the manifest leads to. */
+/**
+ * What is installed here for production, in its places; npm takes what the manifest leads to. Where
+ * npm put a dependency of the server beside it alone, it goes to the others.
+ */
 function copyDependencies(): void {
   const { packages } = JSON.parse(read('package-lock.json'))
   for (const [place, entry] of Object.entries<Record<string, unknown>>(packages)) {
     // pg's own option: without it `npm ci` of a project with this package ends.
     const isOptional = entry.optional && place !== 'node_modules/pg-cloudflare'
     const isLeftOut = entry.dev || entry.devOptional || isOptional || entry.link
-    if (!place.startsWith('node_modules/') || isLeftOut || place === 'node_modules/node') continue
+    const target = place.replace(/^packages\/(?:server|contract)\//, '')
+    const isNode = /^node_modules\/node(?:-bin-setup)?$/.test(place)
+    if (!target.startsWith('node_modules/') || isLeftOut || isNode) continue
+    if (existsSync(join(stage, target))) throw new Error(`Two versions: ${place}`)
     // Those inside of another one have entries of their own. Types, maps, sources, tests and documents
     // are more than half of all files; licences stay.
     const filter = (path: string) =>
       !/\/node_modules(?:\/|$)|^\/(?:tests?|docs|examples?|benchmarks?|\.github)$|\.map$|\.[cm]?ts$|\/(?:changelog|history)\.md$/i.test(
         path.slice(join(root, place).length),
       )
-    cpSync(join(root, place), join(stage, place), { recursive: true, filter })
+    cpSync(join(root, place), join(stage, target), { recursive: true, filter })
   }
 }
 
@@ -111,4 +118,4 @@ write('server/package.json', { name, version, type, private: true })
 write('package.json', packageJson())
 copyDependencies()
 writeFileSync(join(stage, 'lethe.js'), starter(), { mode: 0o755 })
-run('npm', ['pack', stage, '--silent'], process.cwd())
+if (!process.argv.includes('--unpacked')) run('npm', ['pack', stage, '--silent'], process.cwd())

