@@ -162,16 +162,17 @@ const some = (from: number) => terms.filter((_, n) => isDeep || n % 3 === from)
 
 describe('a search finds exactly the persons that contain the text, in pages, newest first', () => {
   test('not indexed, indexed, and in part', async ({ db, project }) => {
-    const total = 3_000
+    const total = byDepth(1_500, 3_000)
+    const most = total * 0.8
     const seeds = Array.from({ length: total }, (_, n) => population(n, total))
-    await create(db, project.id, seeds.slice(0, 2_400))
+    await create(db, project.id, seeds.slice(0, most))
     expect(await compare(db, project.id, some(0))).toBeGreaterThan(byDepth(200, 700))
 
     await index(db, project.id)
     await compare(db, project.id, some(1))
 
-    await create(db, project.id, seeds.slice(2_400))
-    for (let n = 0; n < 2_400; n += 17) {
+    await create(db, project.id, seeds.slice(most))
+    for (let n = 0; n < most; n += 17) {
       const { externalId, ...properties } = population(n + 1, total)
       await writePerson(db.short, project.id, `user_${n}`, properties as never, false)
     }
@@ -364,15 +365,16 @@ describe('while persons come, change and go', () => {
   })
 
   test('a project that loses most of its persons keeps few segments', async ({ db, project }) => {
+    const first = byDepth(800, 1_600)
     const seeds = (from: number, count: number) =>
       Array.from({ length: count }, (_, n) => population(from + n, 4_000))
-    const small = { ...segments, segmentPersons: 40 }
-    await create(db, project.id, seeds(0, 1_600))
+    const small = { ...segments, segmentPersons: first / 40 }
+    await create(db, project.id, seeds(0, first))
     await index(db, project.id, small)
     await db.sql`
       delete from persons where project_id = ${project.id} and mod(id, 1048576) % 20 > 0`
     const before = await segmentsOf(db, project.id)
-    await create(db, project.id, seeds(1_600, 1_200))
+    await create(db, project.id, seeds(first, first * 0.75))
     await index(db, project.id, small)
     // Three quarters as many persons were added: as many segments more, if none had been joined.
     expect(await segmentsOf(db, project.id)).toBeLessThan(before * 1.2)
