@@ -205,7 +205,7 @@ describe('a first start', () => {
   })
 
   test('gives the product a role that is not a superuser, and lets nobody in without a password', async () => {
-    const { address, superuserAddress } = await open(newDataDir())
+    const { address, superuserAddress } = await open(usedDataDir())
     const [role] = await ask(
       address,
       `select current_user as "name", rolsuper or rolcreatedb or rolcreaterole or rolreplication
@@ -263,14 +263,14 @@ describe('a first start', () => {
   })
 
   test('makes a database that folds and compares every script', async () => {
-    const { address } = await open(newDataDir())
+    const { address } = await open(usedDataDir())
     const [row] = await ask(
       address,
       `select lower('ÉΣЖĀ') as "folded", datlocprovider as "provider", datlocale as "locale"
        from pg_database where datname = 'lethe'`,
     )
     expect(row).toEqual({ folded: 'éσжā', provider: 'b', locale: 'PG_UNICODE_FAST' })
-    await ask(address, 'create extension pg_trgm')
+    await ask(address, 'create extension if not exists pg_trgm')
     const [trigrams] = await ask<{ count: number }>(
       address,
       `select cardinality(show_trgm('日本語')) as "count"`,
@@ -709,7 +709,7 @@ describe.runIf(isRoot)('as root', () => {
   })
 
   test('it runs PostgreSQL as an account that nothing else runs as, which gets nobody in', async () => {
-    const dataDir = newDataDir()
+    const dataDir = usedDataDir()
     const { address, superuserAddress } = await open(dataDir)
     const pid = postmasterOf(join(dataDir, 'postgres'))
     const { uid } = statSync(`/proc/${pid}`)
@@ -850,8 +850,7 @@ describe('as an ordinary user', () => {
   })
 
   test.runIf(isRoot)('it says whose database it is, when it is another user’s', async () => {
-    const dataDir = newDataDir()
-    await (await openEmbedded({ dataDir })).close()
+    const dataDir = usedDataDir()
     chmodSync(dataDir, 0o755)
     chownSync(join(dataDir, 'postgres'), 1, 1)
     const opening = startOrdinaryProcess().tell('open', dataDir)
