@@ -61,7 +61,7 @@ const looks = [1440, 320].flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
 )
 
-/** Each screen is opened anew for each look: it may close when the window changes. */
+/** Each screen is opened again for each check: it may close when the window changes. */
 export async function look(page: Page, list: Screen[]): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {}
   for (const [place, { name, path, ready }] of list.entries()) {

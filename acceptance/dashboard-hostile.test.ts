@@ -117,7 +117,7 @@ describe('a recording that wants more than a browser has leaves the dashboard us
       await new Promise((resolve) => setTimeout(resolve, byDepth(3_000, 6_000)))
       const [own, other] = await Promise.all([turnsOf(owner), turnsOf(idle)])
       await idle.close()
-      // What is beside the player answers, and another page is a click away.
+      // The page around the player responds, and another page is a click away.
       await owner.getByRole('searchbox', { name: 'Search events' }).fill('nothing is called this')
       await owner.getByText(/No events/).waitFor()
       const leftAt = performance.now()

@@ -24,7 +24,7 @@ test('of very many persons those far from the window are in the page, and not dr
   await expect.poll(drawn).toBeGreaterThan(10)
   expect(await drawn()).toBeLessThan(count / 4)
   expect(await owner.evaluate(`${isDrawn}(${rows}.at(-1))`)).toBe(false)
-  // Who has the page read out is told which of how many rows it is, whichever are drawn.
+  // Screen readers get each row's position and the number of rows, whichever are drawn.
   expect(await owner.getByRole('table').getAttribute('aria-rowcount')).toBe(String(count + 1))
   expect(
     await owner.evaluate(`${rows}.every((row, at) => row.ariaRowIndex === String(at + 2))`),

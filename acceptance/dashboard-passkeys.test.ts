@@ -4,7 +4,7 @@ import { codeOf } from '../packages/server/test/authenticator.ts'
 import { look } from './axe.ts'
 import { ageProofs, newWindow, ownerEmail, password, setUp, test } from './lethe.ts'
 
-/** The browser gets an authenticator that says yes to everything. */
+/** The browser gets an authenticator that approves everything. */
 async function withAuthenticator(page: Page): Promise<void> {
   const client = await page.context().newCDPSession(page)
   await client.send('WebAuthn.enable')

@@ -23,7 +23,7 @@ export interface Lethe {
   api(method: string, path: string, body?: unknown): Promise<{ status: number; json: Json }>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+// biome-ignore lint/suspicious/noExplicitAny: responses of many shapes
 type Json = any
 
 /** What went wrong in a page without anybody seeing it: requests to elsewhere, errors, violations. */
@@ -113,7 +113,7 @@ export async function newWindow(
   context.on('weberror', (error) => unseen.push(`an error in a page: ${error.error().message}`))
   context.on('console', (message) => {
     const text = message.text()
-    // An answer of 4xx is no error of a page's: some tests ask for what is not there.
+    // A 4xx response is not an error of the page: some tests request what does not exist.
     const isWrong = message.type() === 'error' && !text.startsWith('Failed to load resource')
     if (isWrong || /Content Security Policy|Refused to/.test(text)) {
       unseen.push(`${new URL(message.page()?.url() ?? lethe.url).pathname}: ${text}`)

@@ -176,7 +176,7 @@ async function openAs(externalId: string, lethe: Lethe, site: Site, page: Page) 
   return { old, chunks }
 }
 
-/** Requests the erasure, and answers when it is completed. */
+/** Requests the erasure, and returns when it is completed. */
 async function erasing(lethe: Lethe, externalId: string, query = ''): Promise<void> {
   const { status, json } = await lethe.api('DELETE', `/v1/persons/${externalId}${query}`)
   expect(status).toBe(202)

@@ -114,7 +114,7 @@ async function openAs(externalId: string, lethe: Lethe, site: Site, page: Page):
   return identity
 }
 
-/** Whatever is asked of the server takes two seconds longer. */
+/** Every request to the server takes two seconds longer. */
 const slow = (visitor: BrowserContext) =>
   visitor.route('**/ingest/v1/**', async (route) => {
     await new Promise((resolve) => setTimeout(resolve, 2_000))

@@ -1,6 +1,6 @@
 /**
  * One attacker of bench/attacks.ts, as a process of its own: `node bench/attacker.ts NAME TARGET`,
- * TARGET as JSON. Attacks until it is ended, and prints how many answers it had in a second. All of
+ * TARGET as JSON. Attacks until it is ended, and prints how many responses it got in a second. All of
  * it comes from one address.
  */
 import { connect, type Socket } from 'node:net'
@@ -41,7 +41,7 @@ const chunkPath = (key: string, number: number) =>
 const chunk = (body: Buffer, number = 0, key = target.publicKey) =>
   request('POST', chunkPath(key, number), ['Content-Type: application/octet-stream'], body)
 
-/** Each connection sends the next request as soon as it has been answered, or was closed. */
+/** Each connection sends the next request as soon as it has a response, or was closed. */
 function flood(connections: number, next: (n: number) => Buffer): void {
   let n = 0
   const lane = () => {

@@ -102,7 +102,7 @@ function attack(name: string, target: Target): ChildProcess {
   })
 }
 
-/** Returns how many answers it had in a second. */
+/** Returns how many responses it got in a second. */
 async function endAttack(attacker: ChildProcess): Promise<number> {
   let printed = ''
   attacker.stdout?.on('data', (text) => {

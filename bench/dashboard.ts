@@ -161,7 +161,7 @@ async function measureFirstLoad(): Promise<void> {
   )
 }
 
-/** Scrolls down and up by the wheel for some seconds and answers the times between frames, in ms. */
+/** Scrolls down and up by the wheel for some seconds and returns the times between frames, in ms. */
 async function scroll(page: Page): Promise<number[]> {
   await page.mouse.move(700, 500)
   await page.evaluate(`

@@ -251,7 +251,7 @@ async function sizesOf(db: Db): Promise<Growth['sizes']> {
     order by pg_total_relation_size(c.oid) desc`
 }
 
-/** The service's own answers, one request at a time. */
+/** The service's own responses, one request at a time. */
 async function timesOf(
   db: Db,
   { call, record }: Requester,

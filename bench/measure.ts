@@ -50,7 +50,7 @@ end`,
   )
   const places = ['-t', '1', '-c', String(connections), '-d', `${seconds}s`]
   return {
-    // Of itself wrk takes an answer after two seconds for a failure, as a busy disk can make it.
+    // Of itself wrk takes a response after two seconds for a failure, as a busy disk can make it.
     words: [...places, '--timeout', '30s', '-s', script, url],
     loadOf(out: string): Load {
       rmSync(folder, { recursive: true })

@@ -16,7 +16,7 @@ import { median, tasksOf } from './measure.ts'
 
 const { values: options } = parseArgs({ options: { rounds: { type: 'string', default: '5' } } })
 
-/** What the page does; each answers how many milliseconds its longest task was. */
+/** What the page does; each returns how many milliseconds its longest task took. */
 const cases = {
   '100,000 nodes appended and removed in one task': `
     const list = document.querySelector('ul')

@@ -1,4 +1,4 @@
-/** Reads whatever it is sent and answers at once: what an attacker of bench/attacks.ts costs the client beside it. */
+/** Reads what it is sent and responds at once: what an attacker of bench/attacks.ts costs the client beside it. */
 import { createServer } from 'node:http'
 
 const server = createServer((request, response) => {

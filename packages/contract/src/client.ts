@@ -30,7 +30,7 @@ export type Reply<E extends Endpoint> = {
     : never
 }[keyof E['schema']['response'] & Success]
 
-/** An answer of 4xx or 5xx; `code` is one of the contract's error codes. */
+/** A 4xx or 5xx response; `code` is one of the contract's error codes. */
 export class RequestFailed extends Error {
   override readonly name = 'RequestFailed'
   readonly status: number
@@ -49,7 +49,7 @@ export class RequestFailed extends Error {
 
 /**
  * Calls endpoints of the contract; what a call takes and gives is read off the endpoint itself.
- * Throws RequestFailed for an answer of 4xx or 5xx, and what `fetch` throws when there was none.
+ * Throws RequestFailed for a 4xx or 5xx response, and what `fetch` throws when there was none.
  */
 export function client(
   baseUrl: string,

@@ -7,10 +7,10 @@ const keptMaximum = 100
 
 /**
  * Calls the dashboard's own endpoints from a page of the dashboard: the sign-in cookie travels by
- * itself. A GET that is repeated asks whether its answer is still the same, and where it is, gives
+ * itself. A GET that is repeated asks whether its response is still the same, and where it is, gives
  * the same object again: polling costs little and renders nothing.
  *
- * Throws RequestFailed for an answer of 4xx or 5xx, and what `fetch` throws when there was none.
+ * Throws RequestFailed for a 4xx or 5xx response, and what `fetch` throws when there was none.
  */
 export function dashboardClient(baseUrl = '', fetch: typeof globalThis.fetch = globalThis.fetch) {
   const kept = new Map<string, { etag: string; body: unknown }>()

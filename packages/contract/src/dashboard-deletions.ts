@@ -94,7 +94,7 @@ export const previewDeletion = {
 
 /**
  * Requests the erasure of one person or several, one job a person, as DELETE /v1/persons/:externalId
- * does. Each person has a result of its own: a job, or the error code that endpoint would answer
+ * does. Each person has a result of its own: a job, or the error code that endpoint would return
  * (person_not_found, deletion_in_progress).
  */
 export const requestDeletions = {

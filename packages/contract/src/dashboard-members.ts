@@ -73,7 +73,7 @@ export const PasskeyAnswer = Type.Object({
   clientExtensionResults: Opaque<object>(),
 })
 export type PasskeyAnswer = Static<typeof PasskeyAnswer>
-/** The second factor: a code of the authenticator or for recovery, or an answer of a passkey. */
+/** The second factor: an authenticator code, a recovery code, or a passkey's response. */
 const Factor = { code: Type.Optional(Given), passkey: Type.Optional(PasskeyAnswer) }
 /** What proves who a member is; `code` or `passkey` where there is a second factor. */
 const Proof = Exactly({ password: Given, ...Factor })
@@ -81,7 +81,7 @@ const NoBody = Exactly({})
 const Done = Type.Object({})
 
 /**
- * Who is signed in, and what a page needs to know before anything else. Answered to everybody:
+ * Who is signed in, and what a page needs to know before anything else. Open to everybody:
  * `member` is null if nobody is signed in.
  */
 export const getMe = {

@@ -72,7 +72,7 @@ export const removeNote = {
   },
 } as const
 
-/** The link is in this answer alone. It shows the recording, and nothing else of its person. */
+/** The link is only in this response. It shows the recording, and nothing else of its person. */
 export const makeSessionLink = {
   method: 'POST',
   url: '/dashboard/v1/projects/:projectId/sessions/:sessionId/links',

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 
-/** Every code an answer of 4xx or 5xx can carry, and its HTTP status. Codes of the source are exact. */
+/** Every code that a 4xx or 5xx response can have, and its HTTP status. Codes of the source are exact. */
 export const errorStatus = {
   invalid_request: 400,
   unauthorized: 401,
@@ -70,7 +70,7 @@ export function errors<C extends ErrorCode>(...named: C[]) {
   >
 }
 
-/** What every endpoint of the server API can answer, and what else this one can. */
+/** The responses that every endpoint of the server API can give, and the others of this one. */
 export function apiErrors<C extends ErrorCode>(...named: C[]) {
   return memberErrors<C | 'rate_limited' | 'internal_error' | 'unavailable'>(
     'rate_limited',

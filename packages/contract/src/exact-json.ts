@@ -21,7 +21,7 @@ export function parseExactly(text: string): unknown {
   return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
 }
 
-/** Whether a value that parseExactly answered is a number. */
+/** Whether a value that parseExactly returned is a number. */
 export function isNumber(value: unknown): boolean {
   return typeof value === 'number' || (JSON.isRawJSON?.(value) ?? false)
 }

@@ -10,7 +10,7 @@ import { ErrorBody, type ErrorCode, errorStatus } from './errors.ts'
 const Id = Type.String({ format: 'uuid' })
 
 /**
- * What the SDK does next, in every answer of the ingestion endpoints, refusals included:
+ * What the SDK does next, in every response of the ingestion endpoints, refusals included:
  * `continue` go on (after a 4xx: drop what was refused); `retry` send the same again after
  * `retryAfterSeconds`; `new_browser` forget browser and session, and start again; `stop` record no more
  * on this page.
@@ -35,7 +35,7 @@ export const IngestErrorBody = Type.Object(
 )
 export type IngestErrorBody = Static<typeof IngestErrorBody>
 
-/** What every request of a browser can be answered with. */
+/** The responses that every request of a browser can get. */
 const ofEveryRequest = [
   'invalid_request',
   'unauthorized',
@@ -155,8 +155,8 @@ export const identifyBrowser = {
  * with `}`; an end of the last line is optional), in UTF-8, plain or gzip (told by the first two
  * bytes). At most 1 MiB as sent and 8 MiB expanded. What came as gzip is expanded by its readers:
  * from where it is damaged, or larger than it says, they get the event `lethe.gap`. Idempotent by (session, tab, number): a
- * repeated one is answered as done. A session that is unknown, ended or another browser's is
- * answered as a retired browser is.
+ * repeated one succeeds. A session that is unknown, ended or another browser's gets the response
+ * of a retired browser.
  */
 export const uploadChunk = {
   method: 'POST',

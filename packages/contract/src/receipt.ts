@@ -77,7 +77,7 @@ export const PurgeStatement = Exactly({
 })
 export type PurgeStatement = Static<typeof PurgeStatement>
 
-/** The newest receipt of a project at a time, which stands for all before it. */
+/** The newest receipt of a project at a time; it covers all before it. */
 export const AnchorStatement = Exactly({
   version: Type.Literal(1),
   projectId: Type.Integer(),

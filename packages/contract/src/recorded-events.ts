@@ -1,5 +1,5 @@
 /*
- * What the recorder adds to a recording beside rrweb's own events: rrweb custom events (type 5),
+ * What the recorder adds to a recording besides rrweb's own events: rrweb custom events (type 5),
  * `{ tag, payload }`, with these tags and payloads. All texts and URLs are masked before they leave
  * the browser, by the same rules as the page; none holds a header, a body or a stack's arguments.
  */
@@ -11,7 +11,7 @@ export interface RecordedEvents {
   'lethe.request': { method: string; url: string; status: number; milliseconds: number }
   /** `id`: the rrweb id of the node. Rage: several clicks on it in a short time. Dead: nothing happened. */
   'lethe.click': { kind: 'rage' | 'dead'; id: number; clicks?: number }
-  /** Of the server: from here on a chunk is missing, as a page sent it damaged. */
+  /** Added by the server: a chunk is missing here, or a page sent it damaged. */
   'lethe.gap': Record<string, never>
   'lethe.vital': { name: 'LCP' | 'CLS' | 'INP' | 'FCP' | 'TTFB'; value: number }
 }

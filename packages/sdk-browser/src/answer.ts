@@ -11,7 +11,7 @@ export interface Answer {
 
 export const unanswered: Answer = { status: 0, next: 'retry', retrySeconds: 0, body: {} }
 
-/** Reads an answer, also one that was not the server's own (a proxy's error page). */
+/** Reads a response, also one that is not the server's own (a proxy's error page). */
 export async function readAnswer(response: Response): Promise<Answer> {
   const { status } = response
   const body = await response.json().catch(() => undefined)

@@ -7,7 +7,7 @@ import type { Platform } from './platform.ts'
 import { createServer } from './request.ts'
 import { createSessions } from './sessions.ts'
 
-/** An application that identifies on every render is heard once a second. */
+/** An application may identify on every render: it is repeated once a second at most. */
 const REPEAT_MILLISECONDS = 1_000
 
 export interface ClientOptions extends Options {

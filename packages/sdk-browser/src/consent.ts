@@ -1,7 +1,7 @@
 import type { Consent } from './api.ts'
 import type { Store } from './storage.ts'
 
-/** Under which name a store has the visitor's answer. */
+/** The name under which a store has the visitor's choice. */
 export const CONSENT = 'lethe.consent'
 
 /**

@@ -9,7 +9,7 @@ export interface Platform {
   /** Milliseconds since 1970. */
   now(): number
   random(): number
-  /** Runs once after a while; returns how to call it off. */
+  /** Runs `run` once after this time; returns a function that cancels it. */
   after(milliseconds: number, run: () => void): () => void
   fetch(url: string, body: Body): Promise<Response>
   /** Kept in this browser, shared by its tabs. */
@@ -17,7 +17,7 @@ export interface Platform {
   /** Kept in this tab, over page loads. */
   tab: Store
   pageUrl(): string
-  /** One tab at a time, where the browser can tell them to wait (only on https). */
+  /** Runs in one tab at a time, if the browser has locks (only on https). */
   exclusively<T>(name: string, run: () => Promise<T>): Promise<T>
 }
 
@@ -46,7 +46,7 @@ export function browserPlatform(): Platform {
   }
 }
 
-/** text/plain asks for no preflight; the page's address is nobody's business. */
+/** text/plain needs no preflight, and the page's address is not sent. */
 const post = (url: string, body: Body) =>
   realm.fetch.call(window, url, {
     method: 'POST',

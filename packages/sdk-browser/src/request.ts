@@ -3,12 +3,12 @@ import { type Body, type Platform, pause } from './platform.ts'
 
 export type Query = Record<string, string | number>
 
-/** The ingestion endpoints as seen from here. It never rejects: no answer is an answer too. */
+/** The ingestion endpoints as seen from here. It never rejects: no response is a result too. */
 export interface Server {
   /** The key travels in the query, where it needs no preflight. */
   url(endpoint: string, query?: Query): string
   post(endpoint: string, body: Body, query?: Query): Promise<Answer>
-  /** Asks until there is an answer to act on; nothing once the page is done with. */
+  /** Asks until there is a response to act on; nothing once the page is done with. */
   ask(endpoint: string, body: object, waiting?: () => void): Promise<Answer | undefined>
 }
 

@@ -54,7 +54,7 @@ describe.concurrent('a session', () => {
   test('ends after its maximum time, even if the visitor is active', async ({ lethe, page }) => {
     lethe.state.settings = { ...lethe.state.settings, sessionMaximumSeconds: 600 }
     await page.evaluate(() => globalThis.lethe?.reset())
-    // With its first snapshot the page knows of the answer to its start, and its time runs.
+    // With its first snapshot the page knows of the response to its start, and its time runs.
     await untilWith(page, () => lethe.events().filter(isSnapshot).length === 2)
     for (let minute = 0; minute < 9; minute++) {
       await move(page, MINUTE)

@@ -5,7 +5,7 @@ import { describe, expect } from 'vitest'
 import { test as base, html, isSnapshot, says, until } from './chromium.ts'
 import type { LetheServer } from './lethe-server.ts'
 
-/** After how long `/by-method` answers, and what. */
+/** After how long `/by-method` responds, and with what. */
 const byMethod: Record<string, [number, number]> = {
   GET: [900, 500],
   PUT: [600, 503],

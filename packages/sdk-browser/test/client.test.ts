@@ -147,7 +147,7 @@ function server() {
 afterEach(() => vi.restoreAllMocks())
 
 describe('erase', () => {
-  test('asks until the server has answered, also when the recording has ended and ids are gone', async () => {
+  test('retries until the server has responded, also when the recording has ended and ids are gone', async () => {
     const { links, state, reply } = server()
     const { client, to, pass, requests, stored } = page(reply)
     await pass(SECOND)
@@ -173,7 +173,7 @@ describe('erase', () => {
 })
 
 describe('start', () => {
-  test('asks once, and again while nobody answers', async () => {
+  test('sends once, and again while there is no response', async () => {
     let tries = 0
     const { pass, to, log } = page(({ endpoint }) =>
       endpoint === 'start' && tries++ < 3 ? undefined : endpoint === 'start' ? started() : go,

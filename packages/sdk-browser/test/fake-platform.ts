@@ -10,7 +10,7 @@ export interface Request {
   at: number
 }
 
-/** What the server answers: a status and a body, or nothing where the network is away. */
+/** What the server returns: a status and a body, or nothing if the network is down. */
 export type Reply = { status: number; body: object; headers?: Record<string, string> } | undefined
 
 export interface FakePlatform {

@@ -1,6 +1,6 @@
 #!/usr/bin/env -S node --max-semi-space-size=8 --max-old-space-size=1024 --no-parallel-scavenge --v8-pool-size=1
 // Left to itself the engine lets garbage grow with the memory of the machine, to twice what is
-// needed here. These are megabytes; what large answers take lies outside of them. So small a young
+// needed here. These are megabytes; the memory of large responses is not part of them. So small a young
 // generation is collected sooner by one thread than by several that wait for one another. Of several
 // threads that mark the old one, each takes the processor from the thread that serves: beside chunks
 // of 1 MB the p99 of a GET was 31 ms with four, and is 11 ms with one (bench/README, Attacks).

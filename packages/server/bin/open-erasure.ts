@@ -42,7 +42,7 @@ export async function withErasure(
       retryDelaysSeconds: config.ERASURE_RETRY_DELAYS,
       backupRetentionDays: config.BACKUP_RETENTION_DAYS,
       jobsAtOnce,
-      // Through a pooler nothing would be heard; jobs are found by looking then.
+      // Through a pooler there are no notifications; jobs are found by polling.
       ...(!connection.pooler && { connection }),
     }
     await work({ storage, options })

@@ -119,7 +119,7 @@ interface Asked {
 
 let asked = 0
 
-/** The metrics of one process; none where it does not answer in time. */
+/** The metrics of one process; none if it does not respond in time. */
 function report(worker: Worker): Promise<MetricObject[]> {
   return new Promise((resolve) => {
     const id = ++asked

@@ -98,7 +98,7 @@ async function readKeys(path: string | undefined): Promise<PublicKeys> {
   const { DATABASE_URL, DATA_DIR } = readSettings()
   if (DATABASE_URL === '' && !hasCluster(DATA_DIR)) {
     throw new UsageError(
-      'There is no installation here whose keys could be used: name a copy of its /.well-known/jwks.json with --jwks.',
+      'There is no installation here to take the keys from: name a copy of its /.well-known/jwks.json with --jwks.',
     )
   }
   let keys: PublicKeys | undefined

@@ -13,7 +13,7 @@ import { deliveryOptions } from './open-dashboard.ts'
 import type { OpenedErasure } from './open-erasure.ts'
 import { minuteOfPurge, purgeOptions } from './purge.ts'
 
-/** How often deliveries are looked for where new ones are heard of. */
+/** How often deliveries are polled for if there are notifications of new ones. */
 const deliveriesPollSeconds = 15
 
 /** How often it is looked whether it is the time for a purge. */

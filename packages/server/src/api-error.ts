@@ -6,7 +6,7 @@ import {
 } from '@lethe/contract/errors.ts'
 
 /**
- * A refusal: an answer the caller is meant to see. Whatever else is thrown is a fault of ours and
+ * A refusal: a response the caller is meant to see. Anything else thrown is our own fault and
  * reaches the caller as internal_error, without its message. Messages and details never repeat
  * what was sent.
  */

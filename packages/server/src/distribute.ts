@@ -125,7 +125,7 @@ async function findUndistributed(sql: Sql): Promise<{ name: string }[]> {
     select to_regclass('pg_dist_partition') is not null as "isCitus"`
   if (!found?.isCitus) {
     throw new DatabaseRefused(
-      'The database of DATABASE_URL is no Citus cluster: it has no extension citus. See docs/scaling.md.',
+      'The database in DATABASE_URL is not a Citus cluster: it lacks the extension citus. See docs/scaling.md.',
     )
   }
   const names = [...everywhere, ...byProject]

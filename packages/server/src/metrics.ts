@@ -14,7 +14,7 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry })
   const seconds = new Histogram({
     name: 'lethe_http_request_seconds',
-    help: 'Time from the request to its answer, by method, route pattern and status.',
+    help: 'Time from the request to its response, by method, route pattern and status.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
     registers: [registry],
@@ -27,7 +27,7 @@ export function createMetrics(): Metrics {
   })
   const blobFaults = new Counter({
     name: 'lethe_blob_faults_total',
-    help: 'Faults of the blob store that this process met, by code.',
+    help: 'Errors of the blob store in this process, by code.',
     labelNames: ['code'],
     registers: [registry],
   })

@@ -25,7 +25,7 @@ export async function reached<T>(connecting: Promise<T>): Promise<T> {
   }
 }
 
-/** A connection that is opened when first needed, and again after it broke, which `onLoss` hears of. */
+/** A connection that is opened when first needed, and again after it broke, which is reported to `onLoss`. */
 export function pipelined(
   { query_timeout: patience = 0, ...config }: pg.ClientConfig,
   onLoss: () => void = () => {},
@@ -73,7 +73,7 @@ type Ask = (query: NamedQuery) => Promise<Result>
 
 /**
  * Answers come in the order of the statements. So it is the connection that is watched, which costs
- * less than a timer for each: one that has not answered anything for `patience` ms answers nobody.
+ * less than a timer for each: one without any result for `patience` ms is given up.
  */
 function askOver(client: pg.Client, patience: number): Ask {
   let waiting = 0
@@ -98,7 +98,7 @@ function askOver(client: pg.Client, patience: number): Ask {
 
 const watchMilliseconds = 1_000
 
-/** There is no other way to let go of what was sent: a graceful end waits for the answers. */
+/** There is no other way to give up what was sent: a graceful end waits for the results. */
 export function socketOf(client: pg.Client): Socket {
   return (client as unknown as { connection: { stream: Socket } }).connection.stream
 }

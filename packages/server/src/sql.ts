@@ -133,7 +133,7 @@ export async function connectOne(
   try {
     await client.connect()
   } catch (error) {
-    // A server that still waits for an answer would be waited for.
+    // A server that still waits for a response would be waited for.
     socketOf(client).destroy()
     throw error
   }
@@ -170,7 +170,7 @@ function clientConfig(connection: DbOptions['connection'], statementSeconds: num
     ...(!poolerOf(connection) && { options: '-c TimeZone=UTC -c random_page_cost=1.1' }),
     ...(!poolerOf(connection) && statementSeconds > 0 && limits(statementSeconds)),
     ...(statementSeconds > 0 && {
-      // A server that no longer answers at all is noticed by us, a little after it should have been.
+      // We notice a server that no longer responds at all, a little after its own time limit.
       query_timeout: (statementSeconds + 5) * 1_000,
     }),
   }
@@ -266,7 +266,7 @@ async function onPool<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise
   try {
     return await work(client)
   } catch (error) {
-    // The pool sees by itself that a connection broke, but not that it answers nothing any more.
+    // The pool notices that a connection broke, but not that it no longer responds.
     isDead = (error as Error).message === 'Query read timeout'
     throw error
   } finally {

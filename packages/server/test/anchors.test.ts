@@ -25,7 +25,7 @@ async function newFolder(): Promise<string> {
   return folder
 }
 
-/** A server that answers each body with what `work` makes of it, or 503. */
+/** A server that responds to each body with what `work` returns for it, or 503. */
 async function serve(work: (body: Buffer) => Promise<Buffer | undefined>): Promise<string> {
   const server = createServer(async (request, response) => {
     const answer = await work(await buffer(request))

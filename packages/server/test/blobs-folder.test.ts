@@ -221,7 +221,7 @@ describe.runIf(strace.runs)('across a power cut', () => {
   const ledger = 'ledger/000000001/'
   const module = resolve(import.meta.dirname, '../src/blobs/filesystem.ts')
 
-  /** Runs `work` with a store of its own under strace; answers the calls, paths from the root on. */
+  /** Runs `work` with a store of its own under strace; returns the calls, paths from the root on. */
   async function callsOf(work: string): Promise<string[]> {
     const record = join(place, 'record')
     const calls = 'trace=openat,mkdir,fsync,fdatasync,rename,unlink,rmdir'
@@ -304,7 +304,7 @@ describe.runIf(strace.runs)('across a power cut', () => {
     positionOf(calls, /^fsync\(\d+<\/blobs\/1\/browser\/session>/, unlinked)
   })
 
-  /** Runs `work` with system calls tampered with; answers what it printed until its end. */
+  /** Runs `work` with system calls tampered with; returns what it printed until its end. */
   const tamperedWith = (inject: string, work: string) =>
     new Promise<string>((done) => {
       const traced = ['-f', '-qq', '-o', '/dev/null', '-e', `inject=${inject}`]

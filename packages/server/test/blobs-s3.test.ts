@@ -232,7 +232,7 @@ function misfortunes(server: () => S3Server) {
   const isBulkDelete = ({ method, url }: { method: string; url: string }) =>
     method === 'POST' && /[?&]delete/.test(url)
 
-  describe('a bulk delete that answers 200 with errors inside', () => {
+  describe('a bulk delete that returns 200 with errors inside', () => {
     const failing = (code: string) => ({
       status: 200,
       body: `<?xml version="1.0"?><DeleteResult><Error><Key>lethe/${browser}session/tab-3</Key>
@@ -321,7 +321,7 @@ function misfortunes(server: () => S3Server) {
       expect(await faultOf(blobs.check())).toBe('versions_hidden')
     })
 
-    test('that answers a listing of versions with a plain one is seen through', async () => {
+    test('that returns a plain listing for one of versions is detected', async () => {
       await fill(2)
       proxy.fate = ({ url }) =>
         /[?&]versions/.test(url)
@@ -408,7 +408,7 @@ function misfortunes(server: () => S3Server) {
     })
   })
 
-  describe('a server that does not answer', () => {
+  describe('a server that does not respond', () => {
     test('ends a put after its time, and the put of a caller who gives up at once', async () => {
       await renew({ requestSeconds: 1 })
       proxy.fate = () => 'swallowed'

@@ -200,7 +200,7 @@ function promises({ open, manyBlobs, severalParts }: Store) {
     await blobs.delete([`${session}tab-0`, `${newBrowser()}none/none`])
   })
 
-  test('a prefix is not empty while one blob is left, and what lies beside it does not count', async () => {
+  test('a prefix is not empty while one blob is left, and blobs outside of it do not count', async () => {
     const browser = newBrowser()
     const session = await newSession(browser)
     expect(await blobs.isEmpty(browser)).toBe(true)
@@ -333,7 +333,7 @@ function promises({ open, manyBlobs, severalParts }: Store) {
     expect(await blobs.isEmpty(session)).toBe(true)
   })
 
-  test('puts beside a deletion are whole or gone, and the next deletion leaves nothing', async () => {
+  test('puts during a deletion are whole or gone, and the next deletion leaves nothing', async () => {
     const session = await newSession()
     await fill(session, 20)
     const bytes = randomBytes(20_000)

@@ -56,7 +56,7 @@ describe('a chunk', () => {
     expect(read.text).toBe(text)
   })
 
-  test('that comes again is answered as done, and kept once, as it came first', async ({
+  test('that comes again succeeds, and is kept once, as it came first', async ({
     ingesting,
     recordings,
   }) => {

@@ -27,7 +27,7 @@ test('every table that names a project has its place on a cluster', async ({ era
 
 if (isCluster) describe('on a cluster', onCluster)
 else {
-  test('on one PostgreSQL there is nothing to spread the tables over, and the answer says so', async ({
+  test('on one PostgreSQL there is nothing to spread the tables over, and the error says so', async ({
     address,
     db,
   }) => {

@@ -5,11 +5,11 @@ import type { DbAddress } from '../src/sql.ts'
 export interface CuttingProxy {
   /** Where to connect instead of to the database. */
   address: DbAddress
-  /** From now on the n-th COMMIT reaches the server and its answer reaches nobody. 0: none is cut. */
+  /** From now on the n-th COMMIT reaches the server and its response reaches nobody. 0: none is cut. */
   cutCommit(n: number): void
   /** Whether a COMMIT was cut since then. */
   readonly hasCut: boolean
-  /** From now on no answer comes through, and nobody is told: as where a machine is gone. */
+  /** From now on no response comes through, and nobody is told: as where a machine is gone. */
   swallow(isSwallowing: boolean): void
   /** Ends all connections, as a network that breaks does. */
   cutAll(): void
@@ -60,7 +60,7 @@ export async function startCuttingProxy(database: DbAddress, port = 0): Promise<
       upstream.write(bytes)
     })
     upstream.on('data', (bytes) => {
-      // The answer is here, so the commit has taken place; it goes no further.
+      // The response is here, so the commit has taken place; it goes no further.
       if (isCut) end()
       else if (!isSwallowing && !isStranded()) client.write(bytes)
     })

@@ -238,7 +238,7 @@ export async function refusalOf(
   }
 }
 
-/** Looks again until `look` answers something, and gives up after a while. */
+/** Repeats `look` until it returns something, and gives up after a while. */
 export async function eventually<T>(
   look: () => Promise<T | undefined | false>,
   seconds = 30,

@@ -38,7 +38,7 @@ test('404 deletion_job_not_found: unknown, malformed and of another project, byt
   expect([answers[0]?.status, answers[0]?.json.error.code]).toEqual([404, 'deletion_job_not_found'])
 })
 
-test('200: the job, as DELETE answered it', async ({ service }) => {
+test('200: the job, as DELETE returned it', async ({ service }) => {
   await service.call(createPerson, { body: { externalId: 'a/b' } })
   const { job } = (await service.send('/v1/persons/a%2Fb', { method: 'DELETE' })).json
   const read = await service.send(`/v1/deletion-jobs/${job.id}`)

@@ -207,7 +207,7 @@ describe('GET /v1/deletion-jobs', () => {
     expect(seen.length).toBe(6)
   })
 
-  test('finds the job of a DELETE whose answer was lost, by externalId and by status', async ({
+  test('finds the job of a DELETE whose response was lost, by externalId and by status', async ({
     erasure,
     project,
     service,

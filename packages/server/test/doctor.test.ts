@@ -33,7 +33,7 @@ async function ask(env: Environment): Promise<{ code: number; of(check: string):
 }
 
 describe('lethe doctor', () => {
-  test('finds nothing wrong beside a service that works', limit, async ({ address }) => {
+  test('finds nothing wrong while a service works', limit, async ({ address }) => {
     const env = await newEnvironment(address, { MASTER_KEY })
     await startLethe(['serve'], env, greeting)
     // The worker of it says so when it starts.

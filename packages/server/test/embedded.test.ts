@@ -406,7 +406,7 @@ describe('kill -9', () => {
     await (await claimService(address)).release()
   })
 
-  test('of PostgreSQL in the midst of writes: the next start has every acknowledged row', async () => {
+  test('of PostgreSQL during writes: the next start has every acknowledged row', async () => {
     const dataDir = usedDataDir()
     const { child, tell } = startProcess()
     const address = (await tell('open', dataDir)) as DbAddress

@@ -64,7 +64,7 @@ const misfortunes: Record<string, { isDone: boolean; fault: BlobFault; code: str
   },
 }
 
-/** A store whose n-th call meets with a misfortune; returns how many there were. */
+/** A store whose n-th call fails in some way; returns how many calls there were. */
 function unfortunate(blobs: Blobs, n: number, { isDone, fault }: (typeof misfortunes)[string]) {
   const calls = { count: 0 }
   const faulty = overBlobs(blobs, async (run) => {

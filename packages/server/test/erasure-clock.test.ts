@@ -94,7 +94,7 @@ describe('after a failed attempt', () => {
     await clock.close()
   })
 
-  test('a DELETE meanwhile answers the job as it is, running', async ({
+  test('a DELETE meanwhile returns the job as it is, running', async ({
     erasure,
     project,
     address,

@@ -105,7 +105,7 @@ describe('lethe erase', () => {
   })
 })
 
-test('serve --no-worker leaves the job to a worker beside it, and both stop at a signal', async ({
+test('serve --no-worker leaves the job to a separate worker, and both stop at a signal', async ({
   db,
   address,
   project,

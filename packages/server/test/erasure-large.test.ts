@@ -211,7 +211,7 @@ for (const [what, sizes] of Object.entries(cases)) {
   }, 600_000)
 }
 
-test(`DELETE of a person with ${byDepth('20,000', '300,000')} browsers is answered at once, alone and in a batch, while one of them is held; then the worker erases them all`, async ({
+test(`DELETE of a person with ${byDepth('20,000', '300,000')} browsers returns at once, alone and in a batch, while one of them is held; then the worker erases them all`, async ({
   db,
   address,
   project,

@@ -180,7 +180,7 @@ test('PostgreSQL crashes again and again under the running service: it goes on b
   const env = await newEnvironment(undefined, { ERASURE_RETRY_DELAYS: '0,0,0,0' })
   const service = await startLethe(['serve'], env, /listens on (\S+)[\s\S]*DELETE/)
   const [, key = ''] = /secret key +(sk_\w+)/.exec(service.output()) ?? []
-  /** As a client does: again, until the service has an answer of its own. */
+  /** As a client does: again, until the service has a response of its own. */
   const ask = (path: string, method = 'GET', body?: object) =>
     eventually(async () => {
       const answer = await sendRaw(service.found, path, key, { method, ...(body && { body }) })
@@ -197,7 +197,7 @@ test('PostgreSQL crashes again and again under the running service: it goes on b
       const externalId = `person-${jobIds.length}`
       await ask('/v1/persons', 'POST', { externalId })
       const deleted = await ask(`/v1/persons/${externalId}`, 'DELETE')
-      // 404: the answer to the first of two was lost, and the erasure has ended since.
+      // 404: the response to the first of two was lost, and the erasure has ended since.
       if (deleted.status === 202) jobIds.push(deleted.json.job.id)
       else jobIds.push(await jobOf(ask, externalId))
     }

@@ -41,7 +41,7 @@ interface Stage {
   db: Db
   project: TestProject
   env: Environment & { DATA_DIR: string }
-  /** Where the API answers; no erasures are done there. */
+  /** The address of the API; no erasures run there. */
   url: string
   /** What the fixtures of erasures work with, over the same database and folder. */
   erasure: Pick<TestErasure, 'blobs' | 'masterKeys'> & TestErasure

@@ -86,7 +86,7 @@ test('the last transaction, held open: a POST is refused, a DELETE waits and the
   expect((await writePerson(db.sql, project.id, 'ada', {}, true)).outcome).toBe('created')
 })
 
-test('identify beside DELETE: linked and then erased, or ignored; never a person that comes back', async ({
+test('identify during DELETE: linked and then erased, or ignored; never a person that comes back', async ({
   erasure,
   project,
   db,
@@ -114,7 +114,7 @@ test('identify beside DELETE: linked and then erased, or ignored; never a person
   expect([...outcomes].sort()).toEqual(['ignored', 'linked'])
 })
 
-test('a chunk and a session beside DELETE: in the set that is erased, or refused', async ({
+test('a chunk and a session during DELETE: in the set that is erased, or refused', async ({
   erasure,
   project,
   db,
@@ -173,7 +173,7 @@ test('DELETE and PATCH at the same time as everything else: merged and then eras
   }
 })
 
-test('the fifth failure beside a new DELETE: the job that is about to fail, or a new one that ends', async ({
+test('the fifth failure and a new DELETE at once: the job that is about to fail, or a new one that ends', async ({
   erasure,
   project,
   db,

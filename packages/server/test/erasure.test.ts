@@ -337,7 +337,7 @@ describe('an attempt fails rather than complete', () => {
     test(`when what was deleted is still there: ${code}`, async ({ erasure, project, db }) => {
       const ada = await record(erasure, project.id, 'ada', { chunks: 0 })
       const { id } = await requestErasure(erasure, project.id, 'ada')
-      // Statements that are answered as if they had been done.
+      // Statements that succeed without having been run.
       const lying = overSql(db.sql, (run, what) => (lost.test(what) ? ([] as never) : run()))
       const lyingDb = {
         ...db,

@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest'
 import { connect } from '../src/sql.ts'
 import { type Service, startService, test } from './fixtures.ts'
 
-/** Sends bytes as they are and answers all that comes back until the server closes. */
+/** Sends bytes as they are and returns all that comes back until the server closes. */
 function speak(service: Service, bytes: string): Promise<string> {
   const { hostname, port } = new URL(service.url)
   return new Promise((resolve, reject) => {
@@ -109,7 +109,7 @@ describe('what is no HTTP', () => {
       'headers_too_large',
     ],
   ] as const) {
-    test(`${what} is answered in the one shape`, async ({ service }) => {
+    test(`${what} gets an error of the one shape`, async ({ service }) => {
       const answer = await speak(service, bytes)
       expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
       const body = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4))
@@ -140,7 +140,7 @@ describe('what is no HTTP', () => {
   })
 })
 
-test('every answer has a request id of its own, and one that was sent is not taken', async ({
+test('every response has its own request id, and one that was sent is ignored', async ({
   service,
 }) => {
   const ids = new Set<string | null>()
@@ -159,7 +159,7 @@ test('every answer has a request id of its own, and one that was sent is not tak
   expect(ids.has(null)).toBe(false)
 })
 
-test('the server API answers no CORS', async ({ service }) => {
+test('the server API sends no CORS headers', async ({ service }) => {
   const answer = await service.send('/v1/persons', { headers: { origin: 'https://example.com' } })
   expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
 })

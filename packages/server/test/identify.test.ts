@@ -22,7 +22,7 @@ import { connectOne } from '../src/sql.ts'
 import { type Answer, newProject } from './fixtures.ts'
 import { blobKeys, startIngesting, test, waitUntilBlocked } from './recordings-fixtures.ts'
 
-/** What an answer is made of, whose bytes tell nothing apart. */
+/** What a response is made of, whose bytes tell nothing apart. */
 function bytesOf({ status, text, headers }: Answer): string {
   const names = [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id')
   return JSON.stringify([status, text, names])
@@ -166,7 +166,7 @@ describe('a browser', () => {
 })
 
 describe('while the person is being deleted', () => {
-  test('identify answers, byte for byte, as for somebody new and somebody known', async ({
+  test('identify responds, byte for byte, as for somebody new and somebody known', async ({
     ingesting,
     db,
     project,
@@ -198,7 +198,7 @@ describe('while the person is being deleted', () => {
     expect(await linkOf(db, project.id, leaving.browserId)).toBe('somebody else')
   })
 
-  test('a browser of somebody else is told the same as at any time', async ({ ingesting }) => {
+  test('a browser of somebody else gets the same response as always', async ({ ingesting }) => {
     const mine = await ingesting.start()
     await ingesting.identify(mine.browserId, 'me')
     await ingesting.identify((await ingesting.start()).browserId, 'leaving')

@@ -9,7 +9,7 @@ import { setAllowedOrigins } from '../src/recordings/ingest-store.ts'
 import { type Answer, newProject, sendRaw } from './fixtures.ts'
 import { events, startIngesting, test } from './recordings-fixtures.ts'
 
-/** An answer without what is of its own each time. */
+/** A response without what is of its own each time. */
 function comparable({ status, text, headers }: Answer) {
   const kept = [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id')
   return { status, text: text.replace(/"requestId":"[^"]+"/, ''), headers: kept }
@@ -61,7 +61,7 @@ describe('start', () => {
     expect(second.sessionId).not.toBe(first.sessionId)
   })
 
-  test("answers a browser that is unknown, malformed, retired or another project's alike", async ({
+  test("gives the same response for a browser that is unknown, malformed, retired or another project's", async ({
     ingesting,
     db,
     project,
@@ -142,7 +142,7 @@ describe('the type of a body', () => {
 })
 
 describe('pages of any origin', () => {
-  test('can read every answer, refusals and faults too, and never with credentials', async ({
+  test('can read every response, refusals and faults too, and never with credentials', async ({
     ingesting,
     project,
   }) => {
@@ -450,7 +450,7 @@ test('while the blob store is away nothing is lost: the SDK is told to send it a
   await service.close()
 })
 
-test('a database that is away is answered in the same way', async ({
+test('the response is the same while the database is down', async ({
   address,
   project,
   recordings,

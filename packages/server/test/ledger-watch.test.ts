@@ -124,7 +124,7 @@ test('a request that was let in before the database went back and ends after it 
   await app.close()
 })
 
-test('behind a pooler an answer waits for a look at the server after it was made', async ({
+test('behind a pooler a response waits for a check of the server after it was made', async ({
   erasure,
   project,
   address,

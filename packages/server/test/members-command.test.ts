@@ -10,7 +10,7 @@ import { newVisitor, password, refusalOf } from './dashboard-fixtures.ts'
 import { greeting, newEnvironment, runLethe, startLethe } from './lethe-process.ts'
 
 interface Installation {
-  /** Starts the service; answers its URL and all it printed. */
+  /** Starts the service; returns its URL and all it printed. */
   serve(): Promise<{ url: string; printed: string; stop(): Promise<void> }>
   run(...words: string[]): Promise<{ code: number; out: string; err: string }>
 }

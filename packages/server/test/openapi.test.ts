@@ -62,7 +62,7 @@ describe('openapi.json', () => {
     }
   })
 
-  test('answers are as it says, statuses and bodies', async ({ ingesting: service }) => {
+  test('responses match it, statuses and bodies', async ({ ingesting: service }) => {
     const { json: document } = await service.send('/docs/json', { key: null })
     const ajv = new Ajv({
       strict: false,

@@ -138,7 +138,7 @@ describe('a passkey', () => {
     expect(failures.length).toBeGreaterThanOrEqual(7)
   })
 
-  test('is added beside an authenticator and after a recent proof alone, and by a host name', async ({
+  test('is added only with an authenticator, after a recent proof and by a host name', async ({
     keyed,
     dashboard,
     db,

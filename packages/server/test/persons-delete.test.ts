@@ -6,7 +6,7 @@ import { newProject, test } from './fixtures.ts'
 const remove = { method: 'DELETE' }
 
 describe('202', () => {
-  test('answers a pending job with exactly seven fields', async ({ service }) => {
+  test('returns a pending job with exactly seven fields', async ({ service }) => {
     await service.call(createPerson, { body: { externalId: 'ada' } })
     const answer = await service.send('/v1/persons/ada', remove)
     expect(answer.status).toBe(202)
@@ -26,7 +26,7 @@ describe('202', () => {
     )
   })
 
-  test('a repeated DELETE with the same keepRecordings answers the same job', async ({
+  test('a repeated DELETE with the same keepRecordings returns the same job', async ({
     service,
   }) => {
     for (const [externalId, query] of [

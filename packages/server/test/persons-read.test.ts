@@ -30,7 +30,7 @@ describe('200', () => {
     expect(read.body).toEqual(body)
   })
 
-  test('HEAD answers as GET without the body', async ({ service }) => {
+  test('HEAD returns what GET does, without the body', async ({ service }) => {
     await service.call(createPerson, { body: { externalId: 'ada' } })
     const get = await service.send('/v1/persons/ada')
     const head = await service.send('/v1/persons/ada', { method: 'HEAD' })
@@ -40,7 +40,7 @@ describe('200', () => {
 })
 
 describe('404 person_not_found', () => {
-  test('unknown, in another project, and an id no person can have: the same answer', async ({
+  test('unknown, in another project, and an id no person can have: the same response', async ({
     service,
     db,
   }) => {

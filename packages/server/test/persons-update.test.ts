@@ -6,7 +6,7 @@ import { newProject, test } from './fixtures.ts'
 const patch = (body: unknown) => ({ method: 'PATCH', body })
 
 describe('200', () => {
-  test('merges by the same rules and answers the person', async ({ service }) => {
+  test('merges by the same rules and returns the person', async ({ service }) => {
     const made = await service.call(createPerson, {
       body: { externalId: 'ada', properties: { a: 1, b: { c: 2 }, d: 3 } },
     })

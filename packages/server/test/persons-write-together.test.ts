@@ -28,7 +28,7 @@ test('writes that arrive together become one statement', async ({ db, project })
   expect(await writeAtOnce(40)).toEqual({ begun: 2, statements: 3 })
 })
 
-test('each of many writes at once has its own answer', async ({ service }) => {
+test('each of many writes at once has its own result', async ({ service }) => {
   await service.call(createPerson, { body: { externalId: 'known', properties: { a: 1 } } })
   await service.call(createPerson, { body: { externalId: 'leaving' } })
   await service.send('/v1/persons/leaving', { method: 'DELETE' })

@@ -179,7 +179,7 @@ test('what the limit of a secret key refuses is counted for its project', async 
   expect([await refused(project), await refused(other)]).toEqual([3, 0])
 })
 
-test('too many requests are answered late, so that retrying at once gains nothing', async ({
+test('a 429 is sent late, so that retrying at once gains nothing', async ({
   recordings,
   address,
   project,

@@ -310,7 +310,7 @@ test('a project may delete people whom only identify() has created, days after t
   expect(await expire(31)).toBe(0)
   expect(await expire(40)).toBe(0)
   await updateProjectSettings(db.sql, project.id, { identifiedDays: 10 })
-  // Whoever has a browser again stays until its recordings went, and so many days.
+  // A person who has a browser again stays until its recordings are deleted, and as many days after.
   await ingesting.identify((await ingesting.start()).browserId, 'seen')
   await ingesting.send('/v1/persons/deleting?keepRecordings=true', { method: 'DELETE' })
   expect(await expire(41)).toBe(0)

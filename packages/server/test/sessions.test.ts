@@ -142,7 +142,7 @@ describe('the events of a session', () => {
     ])
   })
 
-  test('miss nothing where a session begins in the midst of a tab, and its beginning where it does not begin with a page', async ({
+  test('miss nothing where a session begins in the middle of a tab, and its beginning where it does not begin with a page', async ({
     ingesting,
   }) => {
     const [later, torn] = [await ingesting.start(), await ingesting.start()]
@@ -159,9 +159,7 @@ describe('the events of a session', () => {
     )
   })
 
-  test('are none for a session without chunks; HEAD answers without them', async ({
-    ingesting,
-  }) => {
+  test('are none for a session without chunks; HEAD works without them', async ({ ingesting }) => {
     const started = await ingesting.start()
     const path = `/v1/sessions/${started.sessionId}/events`
     const answer = await ingesting.send(path)
@@ -351,7 +349,7 @@ async function allSessions(service: IngestService, externalId: string, limit: nu
   return { sessions, pages }
 }
 
-/** Reads an answer that may break off: what came, and whether its end came. */
+/** Reads a response that may break off: what came, and whether its end came. */
 function readBroken(service: IngestService, key: string, path: string) {
   return new Promise<{ status: number; text: string; isComplete: boolean }>((resolve) => {
     request(

@@ -296,7 +296,7 @@ describe('on a database that is right, the start says in one line', () => {
   })
 })
 
-/** The https address of a server that answers all bytes in plain HTTP. */
+/** The https address of a server that responds in plain HTTP. */
 async function plainServer(): Promise<string> {
   const listener = createServer((socket) => {
     socket.on('error', () => {})

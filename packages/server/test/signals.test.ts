@@ -123,7 +123,7 @@ test('a command that is killed does not stop the database of others', limit, asy
   const service = await startLethe(['serve'], env, greeting)
   await first.signal('SIGKILL')
   const server = postmasterOf(folderOf(env))
-  // The watcher acts at once when it acts; an answer of the database comes after that.
+  // The watcher acts at once when it acts; a response of the database comes after that.
   expect((await fetch(`${service.found}/health/ready`)).status).toBe(200)
   expect(postmasterOf(folderOf(env))).toBe(server)
   expect(await service.stop()).toBe(0)

@@ -47,7 +47,7 @@ const order = [
   'sql',
 ]
 
-/** `sql` stands for the files that lie beside it, which know no folder. */
+/** `sql` means the files directly in src, which are in no folder. */
 function folderOf(file: string): string {
   const [, , place, folder, inside] = file.split('/')
   if (place === 'bin' || folder === 'app.ts') return folder === 'app.ts' ? 'app' : 'bin'

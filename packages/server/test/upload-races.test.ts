@@ -203,7 +203,7 @@ describe('the same chunk', () => {
     expect((await ingesting.chunk(started)).status).toBe(200)
   })
 
-  test('while it is on its way is answered: retry', async ({ recordings, address, project }) => {
+  test('while it is on its way gets: retry', async ({ recordings, address, project }) => {
     const slow = slowStore(recordings.blobs, 'before')
     const service = await startIngesting({ ...recordings, blobs: slow.blobs }, address, project)
     const started = await service.start()

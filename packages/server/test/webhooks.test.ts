@@ -40,7 +40,7 @@ interface Received {
   body: string
 }
 
-/** A server of somebody's that takes events and answers as it is told. */
+/** A customer's server that receives events and responds as it is told. */
 interface Receiver {
   url: string
   received: Received[]

@@ -68,7 +68,7 @@ describe('Expect: 100-continue', () => {
     ],
     ['a query that is broken', '/v1/persons?a=%zz', { ...expectation, 'Content-Length': 20 }, 400],
   ] as const) {
-    test(`is not answered by 100 with ${what}`, async ({ service, project }) => {
+    test(`gets no 100 with ${what}`, async ({ service, project }) => {
       const key = what === 'no key' ? undefined : `Bearer ${project.secretKey}`
       const answer = read(
         await speak(service, head('POST', path, { ...headers, Authorization: key })),
@@ -78,7 +78,7 @@ describe('Expect: 100-continue', () => {
     })
   }
 
-  test('is answered by 100, and then by the answer', async ({ service, project }) => {
+  test('gets a 100, and then the response', async ({ service, project }) => {
     const body = '{"externalId":"expected"}'
     const answer = await speak(
       service,
@@ -108,7 +108,7 @@ describe('Expect: 100-continue', () => {
   })
 })
 
-test('a client that closes its half after the request gets the answer', async ({
+test('a client that closes its half after the request gets the response', async ({
   service,
   project,
 }) => {

@@ -10,7 +10,7 @@ export const { call, forget } = dashboardClient(basePath)
 /** The body of a successful response. */
 export type Body<E extends Endpoint> = Reply<E>['body']
 
-/** What has to be proved before a request is answered: that one is signed in, or who one is. */
+/** What has to be proved before a request is served: that the user is signed in, or who they are. */
 export type Asked = 'sign-in' | 'proof'
 type Ask = (what: Asked) => Promise<boolean>
 

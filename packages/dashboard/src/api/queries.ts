@@ -79,7 +79,7 @@ export function makeQueryClient(onSignedOut: () => void): QueryClient {
   })
 }
 
-/** A refusal stays one however often it is asked for; no answer, or a 503, may be over in a moment. */
+/** A refusal does not change when it is retried; no response, or a 503, may be temporary. */
 function mayPass(error: unknown): boolean {
   return !(error instanceof RequestFailed) || error.status === 503
 }

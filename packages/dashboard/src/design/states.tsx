@@ -128,7 +128,7 @@ export function Skeletons({ rows = 6, className = 'h-11' }: { rows?: number; cla
   )
 }
 
-/** What stands where an answer will be: shapes of it, or why there is none. */
+/** What is shown in place of a response: a skeleton, or why there is none. */
 export function Awaited({
   error,
   title,

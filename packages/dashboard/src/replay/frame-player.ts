@@ -6,7 +6,7 @@ import { createTimeline } from './timeline.ts'
 
 const tickMilliseconds = 100
 
-/** How often, at most, the page hears of what has come meanwhile. */
+/** How often, at most, the page is told what has arrived meanwhile. */
 const outlineMilliseconds = 200
 
 /** How long events are read before anything else gets its turn. */

@@ -27,7 +27,7 @@ export interface PlayerState {
   isDamaged: boolean
   /** Whether the recording runs beside this page, and cannot hold it; undefined until it is known. */
   isApart: boolean | undefined
-  /** The frame has not answered for a while. */
+  /** The frame has not responded for a while. */
   isStuck: boolean
   isStopped: boolean
   speed: number

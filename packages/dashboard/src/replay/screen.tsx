@@ -84,7 +84,7 @@ export function Screen({
   )
 }
 
-/** How long the frame may take to answer before the one of this page's own address is tried. */
+/** How long the frame may take to respond before the one of this page's own address is tried. */
 const answerMilliseconds = 5_000
 
 /**
@@ -117,7 +117,7 @@ function Frame({ player, isShown }: { player: Player; isShown: boolean }) {
   )
 }
 
-/** The frame gives no answer: it may yet, or it is given up. */
+/** The frame does not respond: it may yet, or it is given up. */
 function StuckNotice({ player }: { player: Player }) {
   const isStuck = usePart(player, (state) => state.isStuck)
   return (

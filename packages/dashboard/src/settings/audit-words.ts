@@ -34,7 +34,7 @@ export const actionTexts: Record<AuditAction, string> = {
   'session.note_added': 'Added a note to a recording',
   'session.note_removed': 'Removed a note from a recording',
   'session.link_created': 'Created a link to a recording',
-  'session.link_withdrawn': 'Withdrew a link to a recording',
+  'session.link_withdrawn': 'Revoked a link to a recording',
   'receipt.downloaded': 'Downloaded a receipt',
   'deletions.exported': 'Exported deletions',
   'audit.exported': 'Exported the audit log',

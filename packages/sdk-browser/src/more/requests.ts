@@ -21,7 +21,7 @@ interface Started {
   /** When the call that began it had returned. */
   at: number
   isAborted(): boolean
-  /** Its answer is hidden from the page as well. */
+  /** Its response is hidden from the page as well. */
   isOpaque: boolean
 }
 
@@ -48,7 +48,7 @@ export function watchRequests(
   const fetches = createFetches(ended)
   const ends = [
     spyOnFetch((url, one) => {
-      // What we send ourselves is no answer to a click.
+      // Our own requests are not a reaction to a click.
       if (url.startsWith(own)) return
       started()
       if (slowMilliseconds !== undefined) fetches.start(url, one)

@@ -9,14 +9,14 @@ import { now } from './clock.ts'
  */
 export function createAddress(preset: MaskingPreset, routed: () => void) {
   let href = ''
-  /** A snapshot tells the address itself. */
+  /** A snapshot contains the address itself. */
   const told = () => {
     if (href && routeOf(href) !== routeOf(location.href)) routed()
     href = location.href
   }
   return {
     told,
-    /** An event that says where the page is now, where that is new. */
+    /** An event with the page's address, if it has changed. */
     moved(): eventWithTime[] {
       if (href === location.href) return []
       told()

@@ -1,19 +1,19 @@
-/** A page of more elements is not recorded: the first snapshot alone would be felt. */
+/** A page with more elements is not recorded: the first snapshot alone would be noticeable. */
 export const ELEMENTS_MAXIMUM = 50_000
 
-/** How many changes a page may make at once, and how many more each second, before it is enough. */
+/** How many changes a page may make at once and per second before recording stops. */
 export const CHANGES = { burst: 50_000, perSecond: 1_000 }
 
-/** Faults of our own, each mended by a new snapshot, after which it is better to stop. */
+/** Our own errors, each repaired by a new snapshot; after more of them recording stops. */
 export const FAULTS = { burst: 3, perSecond: 1 / 60 }
 
 /** Errors that are sent at once; of a page that fails all the time the others wait like the rest. */
 export const URGENT = { burst: 3, perSecond: 1 / 60 }
 
-/** New snapshots for style sheets that came late. */
+/** New snapshots for style sheets that were loaded late. */
 export const LOOKS = { burst: 3, perSecond: 1 / 60 }
 
-/** A bucket that fills up with time. `spend` takes what there is enough of, and returns whether. */
+/** A token bucket. `spend` takes the amount if there is enough, and returns whether. */
 export function createBudget({ burst, perSecond }: typeof CHANGES, now: number) {
   let left = burst
   let at = now

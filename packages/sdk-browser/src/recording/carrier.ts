@@ -2,14 +2,14 @@ import { realm } from '../natives.ts'
 import type { Body } from '../platform.ts'
 import { inOwnTask } from './tasks.ts'
 
-/** So much is compressed in a few milliseconds. */
+/** This much is compressed in a few milliseconds. */
 const SLICE_BYTES = 64 * 1024
 
-/** What bringing chunks to the server needs of the browser beside `Platform`. */
+/** What sending chunks needs of the browser in addition to `Platform`. */
 export interface Carrier {
   /** Whether the browser has taken it; whether it arrives is never known. */
   beacon(url: string, body: Body): boolean
-  /** Gzip; nothing where the browser cannot. */
+  /** Gzip; undefined if the browser cannot compress. */
   compress(text: string): Promise<Uint8Array<ArrayBuffer> | undefined>
 }
 
@@ -24,7 +24,7 @@ export const browserCarrier: Carrier = {
     const { readable, writable } = new CompressionStream('gzip')
     const packed = new Response(readable).arrayBuffer()
     const writer = writable.getWriter()
-    // What fails here is told by the answer.
+    // The response reports what fails here.
     const ignore = () => {}
     for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
       // Each in a task of its own: the one that wrote the text has kept the page waiting already.

@@ -129,7 +129,7 @@ export class BlobFault extends Error {
 export const blobBytesMaximum = 64 * 1_048_576
 
 export const notABlob = () =>
-  new BlobFault('foreign_entry', 'What stands in the place of a blob is not of ours.')
+  new BlobFault('foreign_entry', 'In the place of a blob is something that Lethe did not create.')
 
 export class BlobMissing extends BlobFault {
   override readonly name = 'BlobMissing'

@@ -97,7 +97,7 @@ async function create(path: string, bytes: Uint8Array, signal?: AbortSignal): Pr
     return true
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false
-    // Where even this fails the first fault says why, and whoever put it deletes it.
+    // If even this fails, the first fault says why, and the caller of the put deletes it.
     await rm(path, { force: true }).catch(() => {})
     throw error
   }
@@ -267,7 +267,7 @@ const symbolicLink = ([top = '']: string[]) =>
 
 function throwIfAborted(signal?: AbortSignal): void {
   if (signal?.aborted) {
-    throw new BlobFault('aborted', 'The work on the blob store was cut off.', {
+    throw new BlobFault('aborted', 'The operation on the blob store was aborted.', {
       cause: signal.reason,
     })
   }

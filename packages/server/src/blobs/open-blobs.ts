@@ -21,7 +21,7 @@ export async function openBlobs(options: BlobsOptions): Promise<Blobs> {
 /** Part of the caller's work, and no fault of the store. */
 const expected = new Set(['blob_missing', 'prefix_gone', 'aborted', 'invalid_key'])
 
-/** The same store; `onFault` hears the code of each fault of it. */
+/** The same store; `onFault` gets the code of each of its faults. */
 export function observed(blobs: Blobs, onFault: (code: string) => void): Blobs {
   const note = (error: unknown): never => {
     const code = error instanceof BlobFault ? error.code : 'failed'

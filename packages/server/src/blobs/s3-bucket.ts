@@ -93,7 +93,7 @@ export async function request<T>(
   signal: AbortSignal | undefined,
   work: (options: { abortSignal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
-  // Not AbortSignal.timeout: each of its timers lives to its end, however soon the answer came.
+  // Not AbortSignal.timeout: each of its timers lives to its end, however soon the response came.
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(), requestSeconds * 1_000)
   const abortSignal = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal

@@ -33,7 +33,9 @@ interface SdkError {
 export function s3Fault(error: unknown, signal?: AbortSignal, deadline?: AbortSignal): BlobFault {
   if (error instanceof BlobFault) return error
   if (signal?.aborted) {
-    return new BlobFault('aborted', 'The work on the blob store was cut off.', { cause: error })
+    return new BlobFault('aborted', 'The operation on the blob store was aborted.', {
+      cause: error,
+    })
   }
   if (deadline?.aborted) {
     return new BlobFault('timed_out', 'The S3 server took too long.', { cause: error })

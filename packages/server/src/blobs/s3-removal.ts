@@ -40,7 +40,7 @@ interface Removal extends Pick<DeletePrefixOptions, 'signal'> {
 /**
  * Removes what is listed until nothing is. One pass goes through all listings; the next one begins
  * at their start: blobs may have come into pages already read, a bulk delete may have failed for
- * some, a server may list late. Or skip pages: Swift 2.30 answers a wrong marker for versions, and
+ * some, a server may list late. Or skip pages: Swift 2.30 returns a wrong marker for versions, and
  * so shows one page in a pass.
  */
 export async function removeAll(
@@ -135,7 +135,7 @@ async function removePart(removal: Removal, part: Stored[]): Promise<void> {
 const nameOf = ({ name, versionId }: Pick<Stored, 'name' | 'versionId'>) =>
   `${name}\n${versionId ?? ''}`
 
-/** Returns which of them are still there. The answer is 200 whatever happened to each. */
+/** Returns which of them are still there. The response is 200 whatever happened to each. */
 async function deleteInBulk(removal: Removal, part: Stored[]): Promise<Set<string>> {
   const { bucket, signal } = removal
   const Objects = part.map(({ name, versionId }) => ({

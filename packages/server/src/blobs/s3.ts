@@ -72,7 +72,7 @@ async function get(bucket: Bucket, name: string, signal?: AbortSignal): Promise<
   const command = new GetObjectCommand({ Bucket: bucket.name, Key: name })
   return request(bucket, signal, async (options) => {
     const { Body, ContentLength = 0 } = await bucket.client.send(command, options)
-    if (!Body) throw new BlobFault('failed', 'The S3 server answered without a body.')
+    if (!Body) throw new BlobFault('failed', 'The S3 server responded without a body.')
     if (ContentLength > blobBytesMaximum) {
       ;(Body as Readable).destroy()
       throw notABlob()

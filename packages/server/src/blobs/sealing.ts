@@ -94,7 +94,7 @@ export function unwrapDataKey(
     throw new SealBroken('master_key_unknown', `There is no master key with the id ${masterKeyId}.`)
   }
   if (wrapped.length !== dataKeyBytes + sealOverheadBytes) {
-    throw new SealBroken('length', 'A wrapped data key has a length that none has.')
+    throw new SealBroken('length', 'A wrapped data key has an invalid length.')
   }
   return decrypt(key, dataKeyPlace(masterKeyId, owner), wrapped)
 }
@@ -169,7 +169,7 @@ function decrypt(key: KeyObject, place: Buffer, sealed: Uint8Array): Uint8Array 
     throw new SealBroken('length', 'Sealed bytes were cut short.')
   }
   if (sealed[0] !== version) {
-    throw new SealBroken('version', 'Sealed bytes are of a format that is not known here.')
+    throw new SealBroken('version', 'Sealed bytes have an unknown format.')
   }
   const nonce = sealed.subarray(1, 1 + nonceBytes)
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, {

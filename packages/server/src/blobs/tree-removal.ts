@@ -78,12 +78,15 @@ async function faultOf(
   { device, levels }: { device: number | undefined; levels: number | undefined },
 ): Promise<BlobFault | undefined> {
   if (entry.isSymbolicLink()) {
-    return new BlobFault('symbolic_link', 'A symbolic link stands inside the folder of the blobs.')
+    return new BlobFault('symbolic_link', 'There is a symbolic link in the folder of the blobs.')
   }
   const stats = await lstat(join(folder, entry.name)).catch(unlessMissing)
   const isOnLevel = levels === undefined || levels > 0
   if (!stats || (isOnLevel && stats.isDirectory() && stats.dev === device)) return undefined
-  return new BlobFault('foreign_entry', 'What stands in the folder of the blobs is not of ours.')
+  return new BlobFault(
+    'foreign_entry',
+    'The folder of the blobs contains something that Lethe did not create.',
+  )
 }
 
 async function removeFolder(folder: string): Promise<boolean> {

@@ -33,7 +33,7 @@ export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = asyn
   app.decorateRequest('signedIn', null)
   app.addHook('onRoute', ({ schema, url }) => {
     if (operationOf(schema) in access) return
-    throw new Error(`${url} is in no line of the table of permissions`)
+    throw new Error(`${url} is missing from the table of permissions`)
   })
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({
@@ -94,7 +94,7 @@ async function findProjectOf(request: FastifyRequest, db: Db): Promise<void> {
 /**
  * Pages follow what happens by asking again, every second or two: that works through any proxy, over
  * any number of processes, and needs no connection of the database. What has not changed since is
- * answered by a 304 without a body.
+ * given a 304 without a body.
  */
 function answerUnchanged(app: FastifyInstance): void {
   app.addHook('onSend', async (request, reply, payload) => {

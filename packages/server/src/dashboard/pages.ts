@@ -116,7 +116,7 @@ export function pageRoutes(app: FastifyInstance, options: PageOptions): void {
   }
 }
 
-/** What is answered by something else, or by nobody: none of it is a page of the dashboard. */
+/** Paths of other routes, or of none: they are no pages of the dashboard. */
 const notPages =
   /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|\.well-known)(?:[/?]|$)/
 

@@ -131,7 +131,7 @@ export async function findPersonFacts(
   return facts
 }
 
-/** The deletion job that a person's page tells of: the open one, the failed one, or what erased it. */
+/** The deletion job that a person's page shows: the open one, the failed one, or what erased it. */
 export async function findJobOfPerson(
   sql: Sql,
   projectId: number,

@@ -27,7 +27,7 @@ export interface AnchorPlaces {
   file?: string
   /** Takes the same JSON by POST. */
   url?: string
-  /** An authority of RFC 3161, whose answer goes to the other two. */
+  /** An authority of RFC 3161, whose response goes to the other two. */
   timestampUrl?: string
 }
 

@@ -153,7 +153,7 @@ async function endAttempts(
   const code = codeOf(error)
   log.fault('erasure.failed', error, { ...fields, code })
   const status = await failAttempt(db.sql, job, { step, code }, retryDelaysSeconds)
-  // The answer to the last commit may have been lost: then the job is completed, not failed.
+  // The response to the last commit may have been lost: then the job is completed, not failed.
   if (status === undefined) return 'lost'
   if (status === 'failed') {
     metrics.observeFailedJobs(1)

@@ -278,7 +278,7 @@ export interface CompletedJob {
   attempts: number
   removed: Removed
   earlierJobs: EarlierJob[]
-  /** Whether there is a webhook that is told of it. */
+  /** Whether a webhook is notified of it. */
   isTold: boolean
 }
 
@@ -447,7 +447,7 @@ const nextAttemptAt = (failedAt: Fragment, delays: RetryDelays) => fragment`
   ${failedAt} + (${delays}::integer[])[attempts] * interval '1 second' as next_at -- fault: failure-delay
   `
 
-/** What the project's webhooks are told of the jobs in `ended`, a subselect with their ids. */
+/** The events that the project's webhooks get for the jobs in `ended`, a subselect with their ids. */
 const told = (projectId: number, ended: Fragment) => fragment`
   told as (
     insert into webhook_deliveries (project_id, webhook_id, event, job_id)

@@ -155,7 +155,7 @@ export async function readClock(sql: Sql): Promise<string> {
 /** Where workers listen for new jobs. What is sent is empty: the database knows the rest. */
 export const jobsChannel = 'lethe_deletion_jobs'
 
-/** Says that there is a job. Whether it is heard does not matter: workers look by themselves too. */
+/** Notifies workers of a job. A missed notification does not matter: workers also poll. */
 export function notifyWorkers(sql: Sql): void {
   sql`select pg_notify(${jobsChannel}, '')`.catch(() => {})
 }
@@ -163,7 +163,7 @@ export function notifyWorkers(sql: Sql): void {
 /** Where those listen that deliver events to webhooks. */
 export const deliveriesChannel = 'lethe_webhook_deliveries'
 
-/** Says that there is something to deliver. Whether it is heard does not matter: they look too. */
+/** Notifies workers of a delivery. A missed notification does not matter: workers also poll. */
 export function notifyDeliveries(sql: Sql): void {
   sql`select pg_notify(${deliveriesChannel}, '')`.catch(() => {})
 }

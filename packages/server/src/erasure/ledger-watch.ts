@@ -8,7 +8,7 @@ export interface LedgerWatch {
   /** How often it was held so far. What was begun before the last time may come from another server. */
   holds(): number
   /**
-   * Behind a pooler, which hides a lost connection: holds unless the server that answers now is the
+   * Behind a pooler, which hides a lost connection: holds unless the server that responds now is the
    * one from before. What was read before the call came from it then.
    */
   confirm?(): Promise<void>
@@ -31,13 +31,13 @@ const watchSecondsDefault = 15
 const heldSeconds = 0.25
 
 /**
- * Notices a database that goes back in time under a running process: another server answers (after
+ * Notices a database that goes back in time under a running process: another server responds (after
  * a failover, a restart or a restore), or the last number of the ledger is smaller than it was. Then
  * `compare` is called until it succeeds, and until then `isHeld`. A lost connection holds too, until
  * the first look after it: nobody is served by a server that was not looked at. `last` is what was
  * there before the comparison of the start. One small statement a look.
  *
- * Behind a pooler each answer waits for a look that began after it was made (`confirm`); those that
+ * Behind a pooler each response waits for a look that began after it was made (`confirm`); those that
  * wait at the same time share one.
  */
 export function watchLedger(

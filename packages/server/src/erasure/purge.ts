@@ -70,7 +70,7 @@ export async function purge(options: PurgeOptions): Promise<PurgeOutcome> {
   const { db, databases } = options
   if ((await readNodes(db.sql)) !== undefined) {
     throw new DatabaseRefused(
-      'On Citus there is no purge: what the files of each node still hold is looked at by nobody. See docs/scaling.md.',
+      'The purge does not work on Citus, because it cannot check the files of the nodes. See docs/scaling.md.',
     )
   }
   const claimed = await claimPurge(db.sql)

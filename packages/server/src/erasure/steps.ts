@@ -379,7 +379,7 @@ async function forgetPerson(erasure: Erasure): Promise<void> {
     })
     if (isTold) notifyDeliveries(db.sql)
   } catch (error) {
-    // Where it was committed and only the answer lost, no lease is left under which to note it.
+    // Where it was committed and only the response lost, no lease is left under which to note it.
     lease.putBack(unnoted)
     throw error
   }

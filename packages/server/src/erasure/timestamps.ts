@@ -28,7 +28,7 @@ export async function timestampOf(url: string, text: string, signal: AbortSignal
   return bytes
 }
 
-/** A place for anchors did not take one. The code says which; nothing is repeated of its answer. */
+/** A place for anchors did not take one. The code says which; nothing is repeated of its response. */
 export class AnchorRefused extends Error {
   override readonly name = 'AnchorRefused'
   readonly code: 'timestamp_refused' | 'url_refused'

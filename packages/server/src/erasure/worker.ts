@@ -14,7 +14,7 @@ export interface WorkerOptions extends AttemptOptions {
   /** Where to listen for new jobs; without it they are found by looking. */
   connection?: DbOptions['connection']
   /**
-   * New jobs are heard of at once, and this worker's own next attempts start when they are due;
+   * New jobs are noticed at once, and this worker's own next attempts start when they are due;
    * looking finds the others.
    */
   pollSeconds?: number

@@ -4,7 +4,7 @@ import { refuseConditions } from './requests.ts'
 /** Who may call a route. `member`: the table of permissions (members/access.ts) says which ones. */
 export type Caller = 'secret key' | 'public key' | 'member' | 'anyone'
 
-/** Sets the request's project and key, and returns headers of the answer; throws a refusal. */
+/** Sets the request's project and key, and returns headers of the response; throws a refusal. */
 export type Authenticate = (
   request: FastifyRequest,
 ) => Record<string, string> | Promise<Record<string, string>>
@@ -35,7 +35,7 @@ export function requireCallers(app: FastifyInstance): void {
   })
   app.addHook('onReady', async () => {
     const undecided = routes.find(({ config }) => config?.caller === undefined)
-    if (undecided) throw new Error(`Nothing says who may call ${undecided.url}`)
+    if (undecided) throw new Error(`No callers are declared for ${undecided.url}`)
   })
   app.decorateRequest('projectIdIfAny', undefined)
   app.decorateRequest('projectId', {
@@ -58,7 +58,7 @@ export function answerTo(scope: FastifyInstance, caller: Caller): void {
 }
 
 /**
- * A scope of routes that answer a secret key. The key is asked for by the routes that were matched,
+ * A scope of routes for a secret key. The key is asked for by the routes that were matched,
  * as the text of a URL can spell each of them in many ways.
  */
 export function answerToSecretKeys(scope: FastifyInstance, authenticate: Authenticate): void {

@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 export interface DepartureLimits {
-  /** For so long an answer may wait for its reader, whatever it reads. */
+  /** How long a response may wait for its reader, whatever it reads. */
   graceSeconds: number
   /** From then on it has to be read at this rate on average. */
   leastBytesPerSecond: number
@@ -18,7 +18,7 @@ interface Waiting {
 
 /**
  * Ends connections whose clients read too slowly what they asked for. It looks at connections and
- * not at answers, as to watch each answer would cost every request something.
+ * not at responses, as to watch each one would cost every request something.
  */
 export function endSlowReaders(server: Server, limits: DepartureLimits = departureLimits): void {
   const connections = new Map<Socket, Waiting | undefined>()

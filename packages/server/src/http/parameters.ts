@@ -15,7 +15,7 @@ export function instantOf(text: string, path: string): string {
   const isInstant = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z)?$/.test(text)
   const instant = new Date(isInstant ? text : Number.NaN)
   if (Number.isNaN(instant.getTime())) {
-    throw invalid(path, 'is no instant, as in 2026-11-27T22:58:33.120Z')
+    throw invalid(path, 'is not a valid time, e.g. 2026-11-27T22:58:33.120Z')
   }
   return instant.toISOString()
 }

@@ -9,12 +9,12 @@ const sendContinue = Symbol('send continue')
 type Expecting = IncomingMessage & { [sendContinue]?: () => void }
 
 /**
- * Hands on what Node would answer by itself: `Expect` and a missing `Host` are refused in the one
+ * Handles what Node would respond to by itself: `Expect` and a missing `Host` are refused in the one
  * error shape, and a client that waits for `100 Continue` is sent it when its body is about to be
  * read, and not before it is known.
  */
 export function handleExpectations(server: Server): void {
-  // A client that closes its half of the connection after its request still gets the answer.
+  // A client that closes its half of the connection after its request still gets the response.
   ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
   server.on('checkContinue', (request: Expecting, response: ServerResponse) => {
     request[sendContinue] = () => response.writeContinue()
@@ -75,7 +75,7 @@ function refuseBody({ method, raw, headers }: FastifyRequest): void {
 
 /**
  * Refuses conditions, as nothing here has a version that they could name: to go on would do what
- * the client asked not to do. To answer a read whole is within what `If-None-Match` asks for.
+ * the client asked not to do. To return a read in full is within what `If-None-Match` asks for.
  */
 export function refuseConditions(scope: FastifyInstance): void {
   scope.addHook('preParsing', ({ method, headers }, _reply, payload, done) => {
@@ -89,7 +89,7 @@ export function refuseConditions(scope: FastifyInstance): void {
 const conditionsOfReads = ['if-match', 'if-unmodified-since']
 const conditionsOfWrites = [...conditionsOfReads, 'if-none-match']
 
-/** What is read and thrown away of a body that is refused, so that its client sees the answer. */
+/** What is read and thrown away of a body that is refused, so that its client sees the response. */
 const drainBytesMaximum = 16 * 1_048_576
 const drainMilliseconds = 10_000
 const silenceMilliseconds = 1_000
@@ -106,7 +106,7 @@ export function answerAfterBodies(app: FastifyInstance, pace: Pace): void {
       if (!isWhole) reply.header('connection', 'close')
       done(null, payload)
     }
-    // Its client waits for the answer before it sends the body, if it then does.
+    // Its client waits for the response before it sends the body, if it then does.
     if (raw[sendContinue]) goOn(false)
     else drain(request, pace, goOn)
   })

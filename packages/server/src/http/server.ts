@@ -164,7 +164,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: ServerOptions):
 }
 
 /**
- * A connection that was in use when the closing began goes idle with its answer, and would then be
+ * A connection that was in use when the closing began goes idle with its response, and would then be
  * kept for the client's next request, which never comes.
  */
 function closeConnectionsThatGoIdle(app: FastifyInstance): void {

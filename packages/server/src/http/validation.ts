@@ -4,7 +4,7 @@ import type { TObject, TSchema } from 'typebox'
 import { ApiError } from '../api-error.ts'
 
 const ajv = new Ajv({ useDefaults: true, strict: false })
-// Formats document what we answer; what we take has rules of its own in the handlers.
+// Formats document what we return; what we accept has its own rules in the handlers.
 for (const format of ['date-time', 'uuid']) ajv.addFormat(format, true)
 
 /**

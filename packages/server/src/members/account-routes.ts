@@ -179,7 +179,7 @@ function tokenOf(answer: Response): string {
   return decodeURIComponent(value).split('.')[0] ?? ''
 }
 
-/** What better-auth answered, its cookies handed on; what it refuses is a wrong password or code. */
+/** What better-auth returned, its cookies passed on; what it refuses is a wrong password or code. */
 async function takeAnswer<Body>(
   request: FastifyRequest,
   reply: FastifyReply,

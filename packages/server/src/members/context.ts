@@ -36,5 +36,5 @@ export interface DashboardContext extends DashboardOptions {
   browsersPerPerson: number
 }
 
-/** The part of the service that answers under /dashboard/v1. */
+/** The part of the service under /dashboard/v1. */
 export type DashboardApp = Parameters<FastifyPluginAsyncTypebox<DashboardContext>>[0]

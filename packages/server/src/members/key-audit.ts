@@ -11,7 +11,7 @@ const audited: Record<string, (route: RouteOptions, db: Db) => void> = {
   readSessionEvents: auditWatching,
 }
 
-/** Writes down, before it is answered, what a key does that a member's doing would be written down of. */
+/** Logs what a key does, if it would be logged for a member, before the response. */
 export function auditKeys(scope: FastifyInstance, db: Db): void {
   scope.addHook('onRoute', (route) => {
     const { operationId = '' } = (route.schema ?? {}) as { operationId?: string }

@@ -61,12 +61,12 @@ const gauges: [name: string, help: string, of: (facts: Facts) => number][] = [
   ['deletion_jobs_running', 'Deletion jobs in an attempt.', (one) => one.running],
   [
     'deletion_jobs_failed',
-    'Persons whose erasure failed five times and who were not erased since; somebody has to act.',
+    'Persons whose erasure failed five times and who were not erased since; an operator has to act.',
     (one) => one.failed,
   ],
   [
     'deletion_jobs_stuck',
-    `Open deletion jobs that nobody has worked on for ${stuckSeconds} seconds, though they are due.`,
+    `Open deletion jobs that are due, but that no worker has worked on for ${stuckSeconds} seconds.`,
     (one) => one.stuck,
   ],
   [
@@ -82,12 +82,12 @@ const gauges: [name: string, help: string, of: (facts: Facts) => number][] = [
   ['webhook_deliveries_pending', 'Events on their way to webhooks.', (o) => o.pendingDeliveries],
   [
     'webhook_deliveries_failed',
-    `Events that no webhook took in all their attempts, of the last ${failedDeliveryHours} hours.`,
+    `Webhook deliveries of the last ${failedDeliveryHours} hours that failed in all their attempts.`,
     (one) => one.failedDeliveries,
   ],
   [
     'webhook_deliveries_oldest_seconds',
-    'For how long the oldest event has been on its way.',
+    'Age in seconds of the oldest webhook delivery that has not ended.',
     (one) => one.oldestDeliverySeconds,
   ],
   [
@@ -135,7 +135,7 @@ export function addFactMetrics(registry: Registry, db: Db): void {
   }
 }
 
-/** All that ask while an answer is on its way get the same one. */
+/** All that ask while a result is on its way get the same one. */
 function shared<T>(ask: () => Promise<T>): () => Promise<T> {
   let asking: Promise<T> | undefined
   return () => {

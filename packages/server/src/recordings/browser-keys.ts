@@ -123,7 +123,7 @@ export async function collectUnusedKeys(sql: Sql, keySql: Sql): Promise<number> 
 }
 
 /**
- * Wraps the data keys that stand under an older master key with the first one. When it answered,
+ * Wraps the data keys that stand under an older master key with the first one. When it has returned,
  * the older ones can be taken out of the setting. Returns how many it rewrapped.
  */
 export async function rewrapBrowserKeys({ sql, masterKeys }: BrowserKeys): Promise<number> {

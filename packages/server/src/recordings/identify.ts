@@ -34,7 +34,7 @@ export async function identify(
     left join person_browsers l on l.project_id = b.project_id and l.browser_id = b.id
     left join persons p on p.project_id = l.project_id and p.id = l.person_id
     where b.project_id = ${projectId} and b.id = ${browserId}`
-  // Decided before the person is looked at: the answer tells nothing about who exists.
+  // Decided before the person is looked at: the response tells nothing about who exists.
   if (!browser || browser.isRetired) return 'retired'
   if (browser.linkedTo !== null) {
     return browser.linkedTo === externalId ? 'linked' : 'linked_elsewhere'

@@ -42,7 +42,7 @@ const retrySecondsDefault = 5
 
 /**
  * Open to every page, and never with what a browser knows of the visitor. On refusals too: a page
- * cannot read an answer that lacks it, and the SDK would not learn what to do.
+ * cannot read a response that lacks it, and the SDK would not learn what to do.
  */
 export const openToPages = {
   'access-control-allow-origin': '*',

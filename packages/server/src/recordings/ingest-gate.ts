@@ -110,7 +110,7 @@ async function workingKey(findKey: FindKey, request: FastifyRequest) {
     // Told without a look at the database, so it says nothing about whether the key works.
     throw new IngestRefusal(
       'forbidden',
-      'This is a secret key, and it has been put into a page: revoke it, and use a public key (pk_…) there.',
+      'This is a secret key, used in a page: revoke it, and use a public key (pk_…) instead.',
       { next: 'stop' },
     )
   }

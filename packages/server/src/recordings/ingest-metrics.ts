@@ -20,7 +20,7 @@ export function createIngestMetrics(registry: Registry): IngestMetrics {
     (registry.getSingleMetric(name) as Counter | undefined) ??
     new Counter({
       name,
-      help: 'Requests of browsers that a limit refused, by limit.',
+      help: 'Requests from browsers that were refused because of a limit, by limit.',
       labelNames: ['limit'],
       registers: [registry],
     })

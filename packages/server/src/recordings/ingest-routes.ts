@@ -74,7 +74,7 @@ const writesOfNetworkAtOnce = 4
 /** How often the bytes of a day are added up over all processes. */
 const usageSeconds = 5
 
-/** What browsers speak; see the contract. Every answer is open to pages and says what comes next. */
+/** What browsers speak; see the contract. Every response is open to pages and says what comes next. */
 export const ingestRoutes: FastifyPluginAsyncTypebox<IngestOptions> = async (app, options) => {
   const limiting = limitingOf(options)
   const { db, browserKeys } = options.recordings
@@ -147,8 +147,8 @@ function limitingOf({ recordings, limits, metrics, log }: IngestOptions): Limiti
 }
 
 const dayIsFull = {
-  bytes_per_project: 'This project has recorded as much as it may in a day (UTC).',
-  bytes_per_address: 'This address has recorded as much as it may in a day (UTC).',
+  bytes_per_project: 'This project has reached its recording limit for the day (UTC).',
+  bytes_per_address: 'This address has reached its recording limit for the day (UTC).',
 }
 
 function takeSmallBodies(
@@ -265,7 +265,7 @@ function nextAfter(outcome: IdentifyOutcome): Next {
       return 'new_browser'
     case 'full':
       return 'stop'
-    // One answer for a person that took the link and for one that is being deleted.
+    // One response for a person that took the link and for one that is being deleted.
     case 'linked':
     case 'ignored':
       return 'continue'
@@ -382,7 +382,7 @@ const endpoints = new Set<string>(
   [startSession, identifyBrowser, uploadChunk, withdrawBrowser].map(({ url }) => url),
 )
 
-/** What else lies under /ingest is answered here, so that it is open to pages as well. */
+/** The 404 of other paths under /ingest, so that pages can read it too. */
 const otherRoutes: FastifyPluginAsyncTypebox = async (app) => {
   answerTo(app, 'anyone')
   app.route({

@@ -10,8 +10,8 @@ import { SessionGone } from './session-events.ts'
 import { findSession } from './session-store.ts'
 
 /**
- * The first piece is read before the answer begins, so that what cannot be opened at all is
- * answered as a fault. A later fault breaks the answer off, and its reader sees that.
+ * The first piece is read before the response begins, so that what cannot be opened at all is
+ * reported as a fault. A later fault breaks the response off, and its reader sees that.
  */
 export async function sendEvents(
   events: AsyncGenerator<Buffer>,
@@ -39,8 +39,8 @@ export async function sendEvents(
   const plain = Readable.from(pieces(), { objectMode: false })
   reply.header('vary', 'accept-encoding')
   if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(plain)
-  // Stored chunks are compressed one by one, which browsers do not take as one answer. A quick level
-  // makes events a tenth of their size. A fault of the events destroys both, and so the answer.
+  // Stored chunks are compressed one by one, which browsers do not take as one response. A quick level
+  // makes events a tenth of their size. A fault of the events destroys both, and so the response.
   const compressed = pipeline(plain, createGzip({ level: 2 }), () => {})
   return reply.header('content-encoding', 'gzip').send(compressed)
 }

@@ -80,7 +80,7 @@ export async function storeBlob(
   const bytes = await sealAndPut(recordings, place, blobKey, plain, putSeconds)
   if (bytes === undefined) return 'refused'
 
-  // Where the answer to this is lost the blob may be confirmed: then it stays, and the repetition
+  // Where the response to this is lost the blob may be confirmed: then it stays, and the repetition
   // finds out.
   if (await rows.confirm({ blobKey, bytes })) return 'stored'
   await recordings.blobs.delete([blobKey])
@@ -163,7 +163,7 @@ async function withinSeconds<T>(
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
     controller.abort()
-    reject(new BlobFault('aborted', 'A put took too long and was cut off.'))
+    reject(new BlobFault('aborted', 'A put took too long and was aborted.'))
   }, seconds * 1_000)
   try {
     return await Promise.race([work(controller.signal), late])

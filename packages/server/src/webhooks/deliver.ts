@@ -20,7 +20,7 @@ export interface DeliveryOptions {
   secret: Buffer
   allowPrivate: boolean
   version: string
-  /** How often it looks for deliveries that are due and that it was not told of. */
+  /** How often it checks for due deliveries whose notification it missed. */
   pollSeconds?: number
   timeoutSeconds?: number
 }

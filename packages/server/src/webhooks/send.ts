@@ -10,7 +10,7 @@ export interface SendOptions {
   timeoutSeconds: number
 }
 
-/** What a receiver may say in its answer; nothing of it is kept. */
+/** What a receiver may say in its response; nothing of it is kept. */
 const answerBytesMaximum = 65_536
 
 /**
@@ -48,7 +48,7 @@ export async function send(
         if (bytes > answerBytesMaximum) response.destroy()
       })
     })
-    // Also what is no answer at all, as a change to another protocol, ends with this.
+    // Also what is no response at all, as a change to another protocol, ends with this.
     outgoing.on('close', () => resolve({ status: null, errorCode: 'connection_failed' }))
     outgoing.on('error', (error) => resolve({ status: null, errorCode: errorCodeOf(error) }))
     outgoing.end(body)

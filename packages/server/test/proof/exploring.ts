@@ -86,7 +86,7 @@ async function passTime(world: World): Promise<void> {
   await world.forward(61)
 }
 
-/** What the actors were answered. Whatever was thrown or is a fault of the service is one. */
+/** The responses that the actors got. Anything thrown, and a fault of the service, is one. */
 function answersOf(scheduler: Scheduler, { death }: Scenario): Record<string, unknown> {
   const answers: Record<string, unknown> = {}
   for (const [name, { value, error }] of scheduler.outcomes) {

@@ -21,7 +21,7 @@ import { retryDelaysSeconds, type World } from './world.ts'
 
 export interface Answer {
   status: number
-  // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+  // biome-ignore lint/suspicious/noExplicitAny: responses of many shapes
   json: any
 }
 

@@ -15,7 +15,7 @@ export interface Scenario {
   /** Lanes are numbered: `1 DELETE`, `2 worker`. */
   actors(
     act: Operations,
-    // biome-ignore lint/suspicious/noExplicitAny: what `plant` answered
+    // biome-ignore lint/suspicious/noExplicitAny: what `plant` returned
     planted: any,
     world: World,
   ): Record<string, () => Promise<unknown>>
@@ -25,8 +25,8 @@ export interface Scenario {
   isBucket?: boolean
   /** Statements stop in their midst, so that others may come between what one sees and does. */
   isSplit?: boolean
-  /** Looks at the answers, and at what is there at the end, when all is at rest. */
-  // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+  /** Checks the responses, and what is there at the end, when everything has ended. */
+  // biome-ignore lint/suspicious/noExplicitAny: responses of many shapes
   expect?(answers: Record<string, any>, atRest: Facts, planted: any): void
 }
 

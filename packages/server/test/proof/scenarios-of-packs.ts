@@ -115,7 +115,7 @@ export const scenariosOfPacks: Scenario[] = [
     },
   },
   {
-    name: 'a pack ∥ whoever reads the session: all events, each once',
+    name: 'a pack ∥ a reader of the session: all events, each once',
     bounds: [1, 2],
     schedulesMinimum: [19, 140],
     allowances: { mayPack: true },

@@ -72,7 +72,7 @@ export const scenariosOfPersonsTogether: Scenario[] = [
     }),
   },
   {
-    name: 'persons together ∥ one of them is taken over: that one by whoever took it, the other alone',
+    name: 'persons together ∥ one of them is taken over: that one by the worker that took it, the other alone',
     bounds: [0, 2],
     schedulesMinimum: [2, 35],
     plant: bothDeleted,

@@ -46,7 +46,7 @@ export const scenariosOfPersons: Scenario[] = [
     },
   },
   {
-    name: 'POSTs that go in one statement ∥ DELETE of one of their persons ∥ worker: each its own answer',
+    name: 'POSTs that go in one statement ∥ DELETE of one of their persons ∥ worker: each its own response',
     bounds: [0, 1],
     schedulesMinimum: [6, 60],
     plant: async (act) => [await recordPerson(act, 'grace'), await recordPerson(act, 'ada')],

@@ -4,7 +4,7 @@ import { ada, check, isOneOf, plantAda, type Scenario, work } from './scenario.t
 /** What the retention takes away beside the erasure. */
 export const scenariosOfRetention: Scenario[] = [
   {
-    name: 'retention ∥ DELETE ∥ worker at the same session: gone, whoever was first',
+    name: 'retention ∥ DELETE ∥ worker at the same session: gone, whichever was first',
     bounds: [0, 2],
     schedulesMinimum: [6, 1870],
     plant: async (act) => {
@@ -45,7 +45,7 @@ export const scenariosOfRetention: Scenario[] = [
     },
   },
   {
-    name: 'a withdrawal ∥ DELETE ∥ worker: the recordings are gone, whoever was first',
+    name: 'a withdrawal ∥ DELETE ∥ worker: the recordings are gone, whichever was first',
     bounds: [0, 2],
     schedulesMinimum: [6, 6],
     plant: async (act, world) => {
@@ -119,7 +119,7 @@ export const scenariosOfRetention: Scenario[] = [
     },
   },
   {
-    name: 'retention ∥ identify and POST of a person whom only identify knows: whoever is told of is there',
+    name: 'retention ∥ identify and POST of a person whom only identify knows: a person in a response is there',
     bounds: [0, 1],
     schedulesMinimum: [6, 160],
     plant: async (act, world) => {

@@ -179,7 +179,7 @@ export const scenariosOfStatements: Scenario[] = [
     }),
   },
   {
-    name: 'in the midst of a takeover ∥ an attempt that fails: whoever took the job over has it',
+    name: 'in the middle of a takeover ∥ an attempt that fails: the worker that took the job over has it',
     bounds: [1, 2],
     schedulesMinimum: [9, 27],
     isSplit: true,

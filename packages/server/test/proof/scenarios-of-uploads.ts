@@ -18,7 +18,7 @@ export const scenariosOfUploads: Scenario[] = [
       schedulesMinimum: [6, 181] as [number, number],
     },
     {
-      name: 'chunk ∥ DELETE ∥ worker, in a bucket: the worker waits for whoever may still put',
+      name: 'chunk ∥ DELETE ∥ worker, in a bucket: the worker waits for uploads that may still put',
       bounds: [0, 2] as [number, number],
       schedulesMinimum: [6, 175] as [number, number],
       isBucket: true,

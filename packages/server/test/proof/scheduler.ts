@@ -93,7 +93,7 @@ interface Inner {
 /** Longer than anything takes that is not stuck. */
 const stuckMilliseconds = 60_000
 
-/** A statement that has not answered by then may be waiting for a lock. */
+/** A statement that has not returned by then may be waiting for a lock. */
 const patienceMilliseconds = 2
 
 export class Stuck extends Error {

@@ -8,7 +8,7 @@ export interface NoticedFault extends Fault {
   scenario: string
   /** Preemptions it takes; 1 if not given. */
   bound?: number
-  /** Also part of a normal run: these stand for the others. */
+  /** Also part of a normal run: these represent the others. */
   isShort?: true
 }
 
@@ -49,7 +49,7 @@ const ofRequests: NoticedFault[] = [
     function: { name: 'person_write', find: 'and p.deletion_job_id is null', instead: '' },
   },
   {
-    name: 'POST does not answer for a person being deleted',
+    name: 'POST does not check whether the person is being deleted',
     scenario: 'POST ∥ DELETE',
     function: {
       name: 'person_write',
@@ -86,7 +86,7 @@ const ofRequests: NoticedFault[] = [
     ...replace('identify-not-retired', 'select false as "isRetired",'),
   },
   {
-    name: 'a browser may be linked anew',
+    name: 'a browser may be linked again',
     scenario: 'two identifies of one browser',
     clauses: [
       { name: 'link-looks', instead: 'and false' },
@@ -344,7 +344,7 @@ const ofLeases: NoticedFault[] = [
   },
   {
     name: 'an attempt that fails does not lock its job',
-    scenario: 'in the midst of a takeover',
+    scenario: 'in the middle of a takeover',
     ...remove('failure-locks'),
   },
   {
@@ -387,7 +387,7 @@ const ofLeases: NoticedFault[] = [
     ),
   },
   {
-    name: 'an attempt is given back by whoever had it once',
+    name: 'an attempt is given back by a worker that had it once',
     scenario: 'a graceful stop',
     clauses: lease('hand-back'),
   },
@@ -537,7 +537,7 @@ export const redundantFaults: RedundantFault[] = [
   },
   {
     name: 'a repeated chunk locks the one that is there',
-    why: 'whoever confirms that one has the lock of the session',
+    why: 'the statement that confirms that one has the lock of the session',
     scenarios: ['in the midst of a confirmation ∥ the same chunk when'],
     function: {
       name: 'chunk_intend',
@@ -553,7 +553,7 @@ export const redundantFaults: RedundantFault[] = [
   },
   {
     name: 'a confirmation asks for the time',
-    why: 'whoever waits for the end of an intent ends it before going on',
+    why: 'a caller that waits for the end of an intent ends it before going on',
     scenarios: ['an upload whose intent runs out ∥ the collector', 'an expired upload repeated'],
     ...remove('confirm-time'),
   },

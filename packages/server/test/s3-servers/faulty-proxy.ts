@@ -21,17 +21,17 @@ export interface Answer {
   body: string
 }
 
-/** What befalls a request: nothing, an answer in the server's place, or one of the misfortunes. */
+/** What befalls a request: nothing, a response in the server's place, or one of the misfortunes. */
 export type Fate =
   | undefined
   | Answer
-  /** It never reaches the server, and no answer comes. */
+  /** It never reaches the server, and no response comes. */
   | 'swallowed'
-  /** The server does it, and the connection breaks before the answer. */
+  /** The server does it, and the connection breaks before the response. */
   | 'answer_lost'
-  /** The server does it, and its answer stops in the middle. */
+  /** The server does it, and its response stops in the middle. */
   | 'answer_stops'
-  /** The answer is changed on its way. */
+  /** The response is changed on its way. */
   | ((answer: Answer) => Answer)
 
 export interface FaultyProxy {
@@ -103,7 +103,7 @@ function send(response: ServerResponse, { status, body }: Answer): void {
   response.writeHead(status, { 'content-type': 'application/xml' }).end(body)
 }
 
-/** An answer as S3 refuses. */
+/** A response as S3 refuses. */
 export const s3Error = (status: number, code: string): Answer => ({
   status,
   body: `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`,
