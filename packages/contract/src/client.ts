@@ -48,7 +48,7 @@ export class RequestFailed extends Error {
 }
 
 /**
- * Calls endpoints of the contract; what a call takes and gives is read off the endpoint itself.
+ * Calls endpoints of the contract; the types of a call follow from the endpoint.
  * Throws RequestFailed for a 4xx or 5xx response, and what `fetch` throws when there was none.
  */
 export function client(
@@ -85,7 +85,7 @@ export function client(
   }
 }
 
-/** Writes a query with spaces as %20: a raw + in an externalId is refused, as it may be meant. */
+/** Writes a query with spaces as %20, because a raw + in an externalId is refused. */
 export function queryText(query: Record<string, unknown>): string {
   const given = Object.entries(query)
     .filter(([, value]) => value !== undefined)

@@ -6,9 +6,9 @@ import { parseExactly } from './exact-json.ts'
 const keptMaximum = 100
 
 /**
- * Calls the dashboard's own endpoints from a page of the dashboard: the sign-in cookie travels by
- * itself. A GET that is repeated asks whether its response is still the same, and where it is, gives
- * the same object again: polling costs little and renders nothing.
+ * Calls the dashboard's own endpoints from a page of the dashboard; the browser adds the sign-in
+ * cookie. A repeated GET revalidates its response by ETag and returns the same object if it has not
+ * changed, so polling costs little and renders nothing.
  *
  * Throws RequestFailed for a 4xx or 5xx response, and what `fetch` throws when there was none.
  */
@@ -53,7 +53,7 @@ export function dashboardClient(baseUrl = '', fetch: typeof globalThis.fetch = g
 
   return {
     call,
-    /** Forgets what was kept: at sign-out. */
+    /** Forgets all kept responses: at sign-out. */
     forget: () => kept.clear(),
   }
 }

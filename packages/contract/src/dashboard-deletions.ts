@@ -17,14 +17,14 @@ const Removed = Type.Object({
   browsers: Type.Integer(),
 })
 
-/** A deletion job and what the dashboard shows around it. */
+/** A deletion job with the details that the dashboard shows. */
 export const Deletion = Type.Object({
   job: DeletionJob,
   /** The internal id of the person; null once the person is gone. */
   personId: TextOrNull,
   /**
-   * Who asked: a member here, a secret key by the server API, the command line, or the ledger, which
-   * erases again whom a restored backup brought back.
+   * Who requested it: a member here, a secret key by the server API, the command line, or the ledger,
+   * which erases again the people that a restored backup brought back.
    */
   requestedBy: Type.Object({
     kind: Type.Unsafe<'member' | 'key' | 'command' | 'ledger'>(
@@ -37,9 +37,9 @@ export const Deletion = Type.Object({
   }),
   attempts: Type.Integer(),
   attemptsMaximum: Type.Integer(),
-  /** The step of the attempt that runs, or the one the last attempt ended in. */
+  /** The step of the current attempt, or the one in which the last attempt ended. */
   step: TextOrNull,
-  /** When the next attempt starts; null while one runs and once there is none to come. */
+  /** When the next attempt starts; null while one runs, and after the last one. */
   nextAttemptAt: InstantOrNull,
   lastErrorCode: TextOrNull,
   /** When the job ended as failed; null otherwise. */
@@ -47,7 +47,7 @@ export const Deletion = Type.Object({
   /** What was removed so far, also by attempts that failed. */
   removed: Removed,
   hasReceipt: Type.Boolean(),
-  /** Since when the files of the database hold nothing of the person any more. */
+  /** The time from which the database files hold nothing of the person. */
   purgedAt: InstantOrNull,
 })
 export type Deletion = Static<typeof Deletion>
@@ -56,7 +56,7 @@ export const DeletionAttempt = Type.Object({
   number: Type.Integer(),
   startedAt: Instant,
   endedAt: InstantOrNull,
-  /** lost: the worker went away and its lease ended. */
+  /** lost: the worker disappeared and its lease ended. */
   outcome: Type.Unsafe<'running' | 'completed' | 'failed' | 'lost'>(
     Type.String({ enum: ['running', 'completed', 'failed', 'lost'] }),
   ),
@@ -71,7 +71,7 @@ const PersonIds = Type.Array(Type.String({ minLength: 1, maxLength: 20 }), {
   maxItems: 100,
 })
 
-/** What would go with these persons, for the dialog; counted exactly. */
+/** What would be deleted with these persons, for the dialog; exact counts. */
 export const previewDeletion = {
   method: 'POST',
   url: '/dashboard/v1/projects/:projectId/deletion-preview',
@@ -153,7 +153,7 @@ export const listDeletions = {
   },
 } as const
 
-/** All deletions of the filters as text/csv, for a link with `download`: no JSON, no typed call. */
+/** All deletions that match the filters, as text/csv, for a link with `download`; no typed call. */
 export const exportDeletions = {
   method: 'GET',
   url: '/dashboard/v1/projects/:projectId/deletions.csv',
@@ -187,7 +187,7 @@ export const getDeletion = {
   },
 } as const
 
-/** The receipt as the server API gives it out; with its claims in the clear, and checked again. */
+/** The receipt as the server API returns it, with its claims decoded and verified again. */
 export const getReceipt = {
   method: 'GET',
   url: '/dashboard/v1/projects/:projectId/deletions/:jobId/receipt',
@@ -196,7 +196,7 @@ export const getReceipt = {
     params: DeletionPath,
     response: {
       200: Type.Object({
-        /** The signed statement (compact JWS): what a download holds. */
+        /** The signed statement (compact JWS), as downloaded. */
         receipt: Type.String(),
         claims: Type.Record(Type.String(), Type.Unknown()),
         /** Whether the signature is one of this installation's keys. */

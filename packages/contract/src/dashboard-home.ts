@@ -7,7 +7,7 @@ const Health = Type.Unsafe<'ok' | 'failed' | 'unknown'>(
   Type.String({ enum: ['ok', 'failed', 'unknown'] }),
 )
 
-/** How a project does, at one look. Days are those of UTC, the oldest first, all of them there. */
+/** An overview of a project. Days are UTC, oldest first, without gaps. */
 export const getHome = {
   method: 'GET',
   url: '/dashboard/v1/projects/:projectId/home',
@@ -20,7 +20,7 @@ export const getHome = {
           Type.Object({
             day: Type.String({ format: 'date' }),
             sessions: Type.Integer(),
-            /** Who were created on that day. */
+            /** The people created on that day. */
             people: Type.Integer(),
             /** Of chunks as they were sent. */
             bytes: Type.Number(),
@@ -35,7 +35,7 @@ export const getHome = {
         deletions: Type.Object({
           open: Type.Integer(),
           failed: Type.Integer(),
-          /** Asked for longer ago than a month, and not done. */
+          /** Requested more than a month ago, and not completed. */
           overdue: Type.Integer(),
           oldestOpenAt: InstantOrNull,
         }),

@@ -14,7 +14,7 @@ export const Role = Type.Unsafe<'owner' | 'admin' | 'member' | 'viewer'>(
 )
 export type Role = Static<typeof Role>
 
-/** What a member may do. The server holds each of them on each request; a page only hides by them. */
+/** What a member may do. The server enforces each of them on each request; pages only hide controls. */
 export const permissions = [
   'projects.read',
   'projects.write',
@@ -59,9 +59,9 @@ const Email = Type.String({
 })
 const Password = Type.String({ minLength: 12, maxLength: 128 })
 const LinkToken = Type.String({ minLength: 1, maxLength: 200 })
-/** A password or code to be checked, of whatever form: a wrong one is credentials_wrong. */
+/** A password or code to be checked, of any form: a wrong one is credentials_wrong. */
 const Given = Type.String({ minLength: 1, maxLength: 200 })
-/** Of WebAuthn, which checks it: whatever is wrong with it, it proves nothing. */
+/** A WebAuthn response; an invalid one fails verification. */
 const Opaque = <T>() => Type.Unsafe<T>(Type.Unknown())
 const FromAuthenticator = Type.String({ minLength: 1, maxLength: 20_000 })
 /** What a browser returns for the options of startPasskeyUse (PublicKeyCredential.toJSON). */
@@ -75,7 +75,7 @@ export const PasskeyAnswer = Type.Object({
 export type PasskeyAnswer = Static<typeof PasskeyAnswer>
 /** The second factor: an authenticator code, a recovery code, or a passkey's response. */
 const Factor = { code: Type.Optional(Given), passkey: Type.Optional(PasskeyAnswer) }
-/** What proves who a member is; `code` or `passkey` where there is a second factor. */
+/** Proves who a member is; `code` or `passkey` if there is a second factor. */
 const Proof = Exactly({ password: Given, ...Factor })
 const NoBody = Exactly({})
 const Done = Type.Object({})
@@ -97,7 +97,7 @@ export const getMe = {
         ),
         /** True while there is no owner: the first one comes by the link printed at the start. */
         isSetUpNeeded: Type.Boolean(),
-        /** Where this service is reached from outside, for snippets; no slash at the end. */
+        /** The public address of this service, for snippets; without a slash at the end. */
         publicUrl: Type.String(),
         /** The page of the sealed replay frame, an address of this origin or of one of its own. */
         replayUrl: Type.String(),
@@ -132,7 +132,7 @@ export const checkLink = {
         /** Of the invited member, or of the one whose password is reset; null for set_up. */
         email: Type.Union([Type.String(), Type.Null()]),
         role: Type.Union([Role, Type.Null()]),
-        /** For set_up: the name of the project that is there already; null where none is. */
+        /** For set_up: the name of the existing project; null if there is none. */
         projectName: Type.Union([Type.String(), Type.Null()]),
         expiresAt: Instant,
       }),
@@ -142,9 +142,9 @@ export const checkLink = {
 } as const
 
 /**
- * Makes the first owner and signs in. A first project is made, with keys that are shown this once;
- * one that is there already (from the first start, or the command line) gets the name, keeps its
- * keys, and both key texts are null.
+ * Creates the first owner and signs in. Creates a first project too, with keys that are shown only
+ * once. An existing project (from the first start, or the command line) gets the name and keeps its
+ * keys; both key texts are then null.
  */
 export const setUp = {
   method: 'POST',
@@ -170,7 +170,7 @@ export const setUp = {
   },
 } as const
 
-/** Makes the invited member and signs in. */
+/** Creates the invited member and signs in. */
 export const acceptInvitation = {
   method: 'POST',
   url: '/dashboard/v1/invitations/accept',
@@ -184,7 +184,7 @@ export const acceptInvitation = {
   },
 } as const
 
-/** Resets a password by a reset link: the second factor is taken off and every sign-in ends. */
+/** Resets a password by a reset link: the second factor is removed and every sign-in ends. */
 export const resetPassword = {
   method: 'POST',
   url: '/dashboard/v1/password-reset',
@@ -198,7 +198,7 @@ export const resetPassword = {
   },
 } as const
 
-/** `next` is code where the member has a second factor: signInWithCode follows. */
+/** `next` is `code` if the member has a second factor: signInWithCode follows. */
 export const signIn = {
   method: 'POST',
   url: '/dashboard/v1/sign-in',
@@ -265,8 +265,8 @@ export const changePassword = {
 } as const
 
 /**
- * Whether the member of this sign-in has proved who they are recently enough for what a sign-in alone
- * is not enough for; those calls are refused with reauthentication_required otherwise.
+ * Whether the member of this sign-in has confirmed their identity recently enough for sensitive calls;
+ * otherwise those are refused with reauthentication_required.
  */
 export const checkProof = {
   method: 'GET',
@@ -291,7 +291,7 @@ export const proveIdentity = {
   },
 } as const
 
-/** Begins a second factor; it counts once confirmSecondFactor has seen a code of it. */
+/** Starts the setup of a second factor; it takes effect when confirmSecondFactor has checked a code. */
 export const startSecondFactor = {
   method: 'POST',
   url: '/dashboard/v1/me/second-factor/start',
@@ -337,7 +337,7 @@ export const removeSecondFactor = {
   },
 } as const
 
-/** Another second factor of a member who has one, in its place wherever a code is asked for. */
+/** An additional second factor of a member who has one; it replaces a code. */
 export const Passkey = Type.Object({
   id: Type.String(),
   name: Type.String(),
@@ -467,7 +467,7 @@ export type Invitation = Static<typeof Invitation>
 
 const MemberPath = Type.Object({ memberId: Type.String() })
 const LinkReply = Type.Object({
-  /** The whole link with its token; shown this once. */
+  /** The whole link with its token; shown only once. */
   link: Type.String(),
   expiresAt: Instant,
 })
@@ -508,7 +508,7 @@ export const withdrawInvitation = {
   },
 } as const
 
-/** Only an owner changes an owner, or makes one; the last owner stays one (last_owner). */
+/** Only owners can change owners or create new ones; the last owner cannot be removed (last_owner). */
 export const updateMember = {
   method: 'PATCH',
   url: '/dashboard/v1/members/:memberId',
@@ -537,7 +537,7 @@ export const removeMember = {
   },
 } as const
 
-/** A link by which a member who forgot the password, or lost the second factor, comes back in. */
+/** A link for a member who forgot the password or lost the second factor. */
 export const makeResetLink = {
   method: 'POST',
   url: '/dashboard/v1/members/:memberId/reset-link',

@@ -32,7 +32,7 @@ export const SessionLink = Type.Object({
 })
 export type SessionLink = Static<typeof SessionLink>
 
-/** Notes in the order of their moments, and links that work, for who may withdraw them. */
+/** Notes in the order of their moments, and valid links, for members who may revoke them. */
 export const listMoments = {
   method: 'GET',
   url: '/dashboard/v1/projects/:projectId/sessions/:sessionId/moments',
@@ -46,7 +46,7 @@ export const listMoments = {
   },
 } as const
 
-/** Refused for a recording whose person was erased, or is at this moment. */
+/** Refused for a recording whose person was or is being erased. */
 export const addNote = {
   method: 'POST',
   url: '/dashboard/v1/projects/:projectId/sessions/:sessionId/notes',
@@ -61,7 +61,7 @@ export const addNote = {
   },
 } as const
 
-/** One's own, or anybody's for who may manage members. */
+/** Members delete their own; those who may manage members delete any. */
 export const removeNote = {
   method: 'DELETE',
   url: '/dashboard/v1/projects/:projectId/sessions/:sessionId/notes/:noteId',
@@ -99,7 +99,7 @@ export const withdrawSessionLink = {
 
 const Token = Type.String({ minLength: 1, maxLength: 100 })
 
-/** What somebody with a link is shown: no person, no address, no other session. */
+/** What a shared link shows: no person, no address, no other session. */
 export const openShared = {
   method: 'POST',
   url: '/dashboard/v1/shared',
@@ -119,7 +119,7 @@ export const openShared = {
   },
 } as const
 
-/** As getSessionEvents, for who has a link. */
+/** Like getSessionEvents, for a shared link. */
 export const getSharedEvents = {
   method: 'POST',
   url: '/dashboard/v1/shared/events',

@@ -130,7 +130,7 @@ export const listPersonBrowsers = {
       200: Type.Object({
         browsers: Type.Array(PersonBrowser),
         nextCursor: NextCursor,
-        /** How many a person may have, where this one has as many; null: it has fewer. */
+        /** The limit, if this person has reached it; otherwise null. */
         limitReached: Type.Union([Type.Integer(), Type.Null()]),
       }),
       ...projectErrors('invalid_request', 'person_not_found'),
@@ -138,7 +138,7 @@ export const listPersonBrowsers = {
   },
 } as const
 
-/** Something that happened to a person, as far as it is known. */
+/** An event in the history of a person, as far as it is known. */
 export const PersonActivity = Type.Union([
   Type.Object({ kind: Type.Literal('created'), at: Instant }),
   Type.Object({ kind: Type.Literal('browser_linked'), at: Instant, browserId: Type.String() }),

@@ -7,7 +7,7 @@ import { Instant, InstantOrNull } from './page.ts'
 /** What every path of a project begins with; ids are decimal text. */
 export const ProjectPath = Type.Object({ projectId: Type.String() })
 
-/** Which proofs of a userId identify() takes: all, tokens (they end) or EdDSA tokens alone. */
+/** Which proofs of a userId identify() accepts: all, tokens (they expire) or EdDSA tokens only. */
 export const IdentityProofs = Type.Unsafe<'any' | 'tokens' | 'eddsa'>(
   Type.String({ enum: ['any', 'tokens', 'eddsa'] }),
 )
@@ -18,11 +18,11 @@ export const DashboardProject = Type.Object({
   name: Type.String(),
   createdAt: Instant,
   retentionDays: Type.Integer(),
-  /** Days after their last recording that people go whom only identify() has created; 0: they stay. */
+  /** Days after their last recording that people whom only identify() has created are deleted; 0: never. */
   identifiedDays: Type.Integer(),
   masking: Masking,
   sampleRate: Type.Number(),
-  /** Whether images and fonts become part of recordings where a page asks for it. */
+  /** Whether images and fonts become part of recordings if a page asks for it. */
   recordsAssets: Type.Boolean(),
   /** Whether identify() brings no erased person back until the backend does. */
   suppressesErased: Type.Boolean(),
@@ -52,7 +52,7 @@ export const listProjects = {
   },
 } as const
 
-/** Makes a project with its first two keys, whose texts are shown this once. */
+/** Creates a project with its first two keys, whose texts are shown only once. */
 export const createProject = {
   method: 'POST',
   url: '/dashboard/v1/projects',
@@ -104,7 +104,7 @@ export const updateProject = {
   },
 } as const
 
-/** Creates a secret of identify(), shown this once; the one before goes on working until it is ended. */
+/** Creates an identify secret, shown only once; the previous one works until it is ended. */
 export const makeIdentifySecret = {
   method: 'POST',
   url: '/dashboard/v1/projects/:projectId/identify-secret',
@@ -204,7 +204,7 @@ export const getProjectSummary = {
   },
 } as const
 
-/** How far the installation is: polled by "waiting for the first recording…". */
+/** The progress of the setup: polled by "waiting for the first recording…". */
 export const getInstallState = {
   method: 'GET',
   url: '/dashboard/v1/projects/:projectId/install',
@@ -213,7 +213,7 @@ export const getInstallState = {
     params: ProjectPath,
     response: {
       200: Type.Object({
-        /** The newest public key that works; its text stands in every page anyway. */
+        /** The newest working public key; its text is in every page anyway. */
         publicKey: Type.Union([
           Type.Object({
             id: Type.String(),
@@ -228,7 +228,7 @@ export const getInstallState = {
         needsProof: Type.Boolean(),
         /** The newest session that has something to watch. */
         session: Type.Union([Type.Object({ id: Type.String(), startedAt: Instant }), Type.Null()]),
-        /** Whether a browser has been here at all, also without a stored recording. */
+        /** Whether any browser has connected, even without a stored recording. */
         hasBrowser: Type.Boolean(),
         /** Whether a backend has used a secret key. */
         secretKeyLastUsedAt: InstantOrNull,
@@ -243,7 +243,7 @@ export const DashboardKey = Type.Object({
   kind: Type.Unsafe<'secret' | 'public'>(Type.String({ enum: ['secret', 'public'] })),
   name: Type.String(),
   last4: Type.String(),
-  /** The whole key, for public keys only; a secret key's text is kept nowhere. */
+  /** The whole key, for public keys only; a secret key's text is not stored. */
   publicText: Type.Union([Type.String(), Type.Null()]),
   /** Origins a public key may be used from; null: any. */
   allowedOrigins: Type.Union([Type.Array(Type.String()), Type.Null()]),
@@ -260,7 +260,7 @@ export type DashboardKey = Static<typeof DashboardKey>
 const KeyPath = Type.Object({ projectId: Type.String(), keyId: Type.String() })
 const NewKeyReply = Type.Object({
   key: DashboardKey,
-  /** The key itself, shown this once. */
+  /** The key itself, shown only once. */
   text: Type.String(),
 })
 

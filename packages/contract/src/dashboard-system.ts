@@ -3,7 +3,7 @@ import { memberErrors } from './errors.ts'
 import { Exactly } from './exactly.ts'
 import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
 
-/** Everything a member can do that is written down. */
+/** Every action of a member that is logged. */
 export const auditActions = [
   'set_up.done',
   'member.signed_in',
@@ -73,7 +73,7 @@ export const AuditEntry = Type.Object({
   /** From where, as in 203.0.113.0/24; null for the command line, and before it was written down. */
   addressRange: Type.Union([Type.String(), Type.Null()]),
   projectId: Type.Union([Type.String(), Type.Null()]),
-  /** The internal id of whom it is about; null for nobody, and for a person who was erased since. */
+  /** The internal id of the person it is about; null if there is none or they were erased since. */
   personId: Type.Union([Type.String(), Type.Null()]),
   /** What it was done to. A person that was erased since is no longer named: the id is null. */
   subject: Type.Union([
@@ -184,7 +184,7 @@ export const getSystem = {
         /** Of the ledger of erasures in the blob store, as the last comparison found it. */
         ledger: Type.Object({
           entries: Type.Integer(),
-          /** Not genuine, or not where they belong. They erase nobody. */
+          /** Not genuine, or in the wrong place. They erase nobody. */
           refused: Type.Integer(),
           missing: Type.Integer(),
           comparedAt: InstantOrNull,

@@ -35,11 +35,11 @@ export const WebhookDelivery = Type.Object({
   state: Type.Unsafe<'pending' | 'delivered' | 'failed'>(
     Type.String({ enum: ['pending', 'delivered', 'failed'] }),
   ),
-  /** All of them, also those before it was sent again. */
+  /** All attempts, including those before it was resent. */
   attempts: Type.Integer(),
   nextAttemptAt: InstantOrNull,
   endedAt: InstantOrNull,
-  /** What the last attempt got: a status, or where there was none, why. */
+  /** The result of the last attempt: a status, or the reason why there is none. */
   lastStatus: Type.Union([Type.Integer(), Type.Null()]),
   /** timeout, address_refused, connection_failed, name_not_found, tls_failed, bad_status … */
   lastErrorCode: Type.Union([Type.String(), Type.Null()]),

@@ -41,7 +41,7 @@ export type ErrorCode = keyof typeof errorStatus
 const codes = Object.keys(errorStatus) as ErrorCode[]
 
 /**
- * The one shape of every refusal and fault. `details` names the places of the request at fault;
+ * The shape of every error response. `details` names the places in the request that are wrong;
  * neither `message` nor `details` ever repeats a value or a property key that was sent.
  */
 export const ErrorBody = Type.Object(

@@ -2,9 +2,9 @@ import { type Static, Type } from 'typebox'
 import { ErrorBody, type ErrorCode, errorStatus } from './errors.ts'
 
 /*
- * What browsers speak. The public key travels as the query parameter `key`, and bodies as
+ * The API for browsers. The public key is sent as the query parameter `key`, and bodies as
  * text/plain or application/octet-stream: a cross-origin request of that kind needs no preflight,
- * so it also works as a beacon while a page goes away.
+ * so it also works as a beacon while a page is closed.
  */
 
 const Id = Type.String({ format: 'uuid' })
@@ -20,7 +20,7 @@ export const Next = Type.Unsafe<'continue' | 'retry' | 'new_browser' | 'stop'>(
 )
 export type Next = Static<typeof Next>
 
-/** A refusal or fault of the ingestion: the one error shape, and beside it what the SDK does next. */
+/** An error of the ingestion: the common error shape, and what the SDK does next. */
 export const IngestErrorBody = Type.Object(
   {
     error: ErrorBody.properties.error,
@@ -60,7 +60,7 @@ export const Masking = Type.Unsafe<'open' | 'balanced' | 'strict'>(
   Type.String({ enum: ['open', 'balanced', 'strict'] }),
 )
 
-/** What the project decides for its browsers. It can only tighten what the page asked for. */
+/** The project's settings for its browsers. They can only be stricter than what the page asked for. */
 export const RecordingSettings = Type.Object({
   masking: Masking,
   assets: Type.Boolean({ description: 'Whether images and fonts may be part of a recording.' }),

@@ -2,12 +2,12 @@ import { findProject, type Project } from '../src/projects/store.ts'
 import { type Opened, open } from './open.ts'
 import type { Stop } from './signals.ts'
 
-/** The command was called wrongly; the message says how to call it. Ends the process with 2. */
+/** Invalid arguments; the message says which are valid. The process exits with 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** What the command was to wait for has failed. Ends the process with 3. */
+/** The job that the command waited for has failed. The process exits with 3. */
 export class JobFailed extends Error {
   override readonly name = 'JobFailed'
 }

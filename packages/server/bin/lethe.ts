@@ -35,7 +35,7 @@ const lethe = defineCommand({
   },
 })
 
-/** Ends with 0 when done, 1 when it failed, 2 when it was called wrongly, 3 when a job failed. */
+/** Exits with 0 on success, 1 on failure, 2 for invalid arguments, 3 if a job failed. */
 async function main(words: string[]): Promise<number> {
   if (words.length === 0 || words.includes('--help') || words.includes('-h')) {
     await showUsage(...(await commandNamedBy(words)))

@@ -20,7 +20,7 @@ export class ImportStopped extends Error {
 
 type Fault = Error & { code?: string; path?: string; syscall?: string }
 
-/** Tells an operator why the command ended, in one line. Returns the exit code. */
+/** Prints why the command ended, in one line for an operator. Returns the exit code. */
 export function report(error: unknown): number {
   process.stderr.write(`lethe: ${wordsFor(error as Fault).replaceAll(/\s*\n\s*/g, ' ')}\n`)
   if (isUsage(error as Fault)) return 2
@@ -118,7 +118,7 @@ function fileWords({ code, path }: Fault): string | undefined {
   }
 }
 
-/** A fault of ours: its words may hold data of the database, so only its place is told. */
+/** A bug: its message may contain data of the database, so only its place is printed. */
 function ownFault({ name, code, stack = '' }: Fault): string {
   const frame = /\(?([^\s()]+\/packages\/[^\s()]+|[^\s()]+\.[jt]s:\d+:\d+)\)?/.exec(
     stack.split('\n').find((line) => /^\s+at .*(?:packages|dist)\//.test(line)) ?? '',

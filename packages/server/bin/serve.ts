@@ -74,7 +74,7 @@ export const serve = defineCommand({
         const metrics = isSupervised ? metricsOfAll(createMetrics()) : createMetrics()
         try {
           await withErasure(opened, log, metrics, async (erasure) => {
-            // Nobody whom a restored backup brought back is ever served.
+            // People whom a restored backup brought back are never served.
             const comparing = compareAndWatch(opened, erasure, args['without-ledger'])
             const watch = await stop.unless(comparing)
             try {
@@ -217,7 +217,7 @@ function repeatUpkeep({ db, config }: Opened, log: Log): () => Promise<unknown> 
   return () => Promise.all(stops.map((stop) => stop()))
 }
 
-/** By itself only where nobody but this machine reaches the service, and never in production. */
+/** On by default only if the service is reachable from this machine alone, and never in production. */
 function isDemoOn({ DEMO, DATABASE_URL, HOST, PUBLIC_URL }: Config): boolean {
   if (DEMO !== 'auto') return DEMO === 'on'
   const isLoopback = HOST === 'localhost' || HOST === '::1' || HOST.startsWith('127.')
@@ -244,7 +244,7 @@ async function greet(
   const keys = isEmbedded ? await createFirstProject(db) : undefined
   // After the first project, which is number 1 in the examples of the documentation.
   if (sdk && findDemoKey) await openDemo(db, originsOf(config, address), writeAudit)
-  // Said when all is done: who has read it may send a request or a signal.
+  // Printed last: a reader may then send a request or a signal.
   print(`Lethe listens on ${address}`)
   print(`  database   PostgreSQL ${facts.version}${embedded} (${encoding}, ${locale})`)
   print(`  API page   ${address}/docs`)

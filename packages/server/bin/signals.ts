@@ -2,7 +2,7 @@
 const stopSeconds = 10
 const startStopSeconds = 3
 
-/** How often is looked whether the npm that started this process is still there. */
+/** How often it checks that the npm that started this process is still running. */
 const parentSeconds = 0.5
 
 /** Ends a process that another one has started, as SIGTERM does. */

@@ -16,7 +16,7 @@ import { minuteOfPurge, purgeOptions } from './purge.ts'
 /** How often deliveries are polled for if there are notifications of new ones. */
 const deliveriesPollSeconds = 15
 
-/** How often it is looked whether it is the time for a purge. */
+/** How often it checks whether a purge is due. */
 const purgeSeconds = 300
 
 const anchorSeconds = 300

@@ -54,7 +54,7 @@ export interface AppOptions {
   /** Keys that never worked, from one address; 0 or not given: no limit. */
   unknownKeysPerSecond?: number
   arrivalLimits?: ArrivalLimits
-  /** Not given: strangers are served as fast as they come. */
+  /** If absent, requests without a key are not slowed down. */
   paceLimits?: PaceLimits | undefined
   departureLimits?: DepartureLimits
   /** The files of the browser SDK; undefined where they are not built. */
@@ -65,11 +65,11 @@ export interface AppOptions {
   dashboard?: DashboardOptions
   /** The files of the dashboard; undefined where they are not built. */
   pages?: Pages | undefined
-  /** Whose X-Forwarded-For is believed: how many proxies there are, or their addresses. */
+  /** The proxies whose X-Forwarded-For is trusted: their number or their addresses. */
   trustProxy?: number | string[]
   /** As in `/lethe`, below which everything lies for the world outside. */
   basePath?: string
-  /** While the database may have gone back in time, nobody is served. */
+  /** While the database may have gone back in time, no request is served. */
   held?: Held
 }
 

@@ -57,7 +57,7 @@ export interface HomeFacts {
   isWorkerThere: boolean
 }
 
-/** A worker looks for work every few seconds; one that has not for so long is not there. */
+/** Workers poll every few seconds; after this time without a poll none is running. */
 const workerSeconds = 60
 
 export async function readHomeFacts(sql: Sql, projectId: number): Promise<HomeFacts> {

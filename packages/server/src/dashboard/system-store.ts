@@ -1,7 +1,7 @@
 import { failedDeletions } from '../failed-deletions.ts'
 import type { Sql } from '../sql.ts'
 
-/** A worker looks for work every few seconds; one that has not for so long is not there. */
+/** Workers poll every few seconds; after this time without a poll none is running. */
 const workerSeconds = 60
 
 export interface SystemFacts {

@@ -46,7 +46,7 @@ export interface ServerOptions {
   handleIngestError: ErrorHandler
   sendPage?: SendPage | undefined
   departureLimits?: DepartureLimits | undefined
-  /** Whose X-Forwarded-For is believed: how many proxies there are, or their addresses. */
+  /** The proxies whose X-Forwarded-For is trusted: their number or their addresses. */
   trustProxy?: number | string[] | undefined
   /** As in `/lethe`, which requests may have in front of their paths. */
   basePath?: string | undefined
