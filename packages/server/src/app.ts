@@ -67,7 +67,7 @@ export interface AppOptions {
   pages?: Pages | undefined
   /** The proxies whose X-Forwarded-For is trusted: their number or their addresses. */
   trustProxy?: number | string[]
-  /** As in `/lethe`, below which everything lies for the world outside. */
+  /** The path of the public address, as in `/lethe`. */
   basePath?: string
   /** While the database may have gone back in time, no request is served. */
   held?: Held

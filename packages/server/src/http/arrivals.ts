@@ -7,11 +7,11 @@ import { type Pace, partBytes } from './pace.ts'
 import { continueRequest } from './requests.ts'
 
 export interface ArrivalLimits {
-  /** Of bodies that are on their way and not whole yet, all together. */
+  /** Of all incomplete bodies together. */
   bytesMaximum: number
   /** The same from one network. */
   bytesPerNetworkMaximum: number
-  /** From then on a body has to have arrived at the least rate on average. */
+  /** After this time a body must have arrived at the minimum average rate. */
   graceSeconds: number
   leastBytesPerSecond: number
 }
@@ -112,14 +112,14 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = (
       // What is held back is not slow.
       arrival.startedAt += holdBack(payload, pace(request, part.length / partBytes))
     }
-    // Every body ends with 'close'; an error is made only for one that broke off.
+    // Every body ends with 'close'; only one that broke off also has an error.
     const broken = () => {
       if (arrivals.has(arrival)) finish(new errorCodes.FST_ERR_CTP_INVALID_CONTENT_LENGTH())
     }
     if (Number(payload.headers['content-length']) > maximum) {
       finish(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE())
     } else if (payload.destroyed) {
-      // Its client left before anybody looked, and no event tells that any more.
+      // Its client disconnected earlier, and no event reports that any more.
       broken()
     } else {
       continueRequest(payload)

@@ -1,4 +1,4 @@
-/** The path of PUBLIC_URL below which everything lies, as in `/lethe`; empty where there is none. */
+/** The path of PUBLIC_URL, as in `/lethe`; empty if it has none. */
 export function basePathOf(publicUrl: string): string {
   return publicUrl === '' ? '' : new URL(publicUrl).pathname.replace(/\/$/, '')
 }

@@ -37,7 +37,7 @@ export function addJsonParser(app: FastifyInstance, readBody: ReadBody): void {
         if (!bytes) return done(error)
         let body: unknown
         try {
-          // Many clients name the type of a body they do not send.
+          // Many clients send a Content-Type without a body.
           if (bytes.length > 0) body = parseJsonBody(bytes)
         } catch (refusal) {
           return done(refusal as Error)

@@ -26,7 +26,7 @@ declare module 'fastify' {
   }
 }
 
-/** Keeps every route in `everyRoute`; a server with a route whose callers nobody decided does not start. */
+/** Records every route in `everyRoute`; a server with a route that declares no callers does not start. */
 export function requireCallers(app: FastifyInstance): void {
   const routes: RouteOptions[] = []
   app.decorate('everyRoute', routes)
@@ -50,7 +50,7 @@ export function requireCallers(app: FastifyInstance): void {
   app.decorateRequest('keyId', '')
 }
 
-/** Decides for all routes that are registered in this scope from here on. */
+/** Sets the callers of all routes registered in this scope from here on. */
 export function answerTo(scope: FastifyInstance, caller: Caller): void {
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, caller }

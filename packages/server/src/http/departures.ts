@@ -10,7 +10,7 @@ export interface DepartureLimits {
 
 export const departureLimits: DepartureLimits = { graceSeconds: 30, leastBytesPerSecond: 8_192 }
 
-/** Since when bytes wait for the reader of a connection, and how many had been written to it then. */
+/** When bytes began to wait for the reader of a connection, and how many had been written by then. */
 interface Waiting {
   sinceMilliseconds: number
   bytesBefore: number

@@ -3,7 +3,7 @@ import { ApiError } from '../api-error.ts'
 import type { Log } from '../log.ts'
 import { DatabaseUnreachable } from '../sql.ts'
 
-/** Turns whatever was thrown into the one error shape; a fault's own words go nowhere. */
+/** Turns anything thrown into the common error shape; the message of a fault is not sent. */
 export function errorHandler(log: Log) {
   return (error: FastifyError | ApiError, request: FastifyRequest, reply: FastifyReply) => {
     const refusal = refusalOf(error)
@@ -19,7 +19,7 @@ export function errorHandler(log: Log) {
   }
 }
 
-/** Of requests that met an outage: its code, for the one line that each of them has in the log. */
+/** Of requests that failed because of an outage: its code, for their line in the log. */
 const outages = new WeakMap<FastifyRequest, string>()
 
 function noteOutage(request: FastifyRequest, error: Error): void {
@@ -44,7 +44,7 @@ export function sendError(reply: FastifyReply, request: FastifyRequest, refusal:
     .send(JSON.stringify(refusal.body(request.id)))
 }
 
-/** What Fastify itself refuses, in our words: its own may repeat parts of the request. */
+/** Refusals by Fastify, with our messages: its own may repeat parts of the request. */
 const refusals: Record<string, () => ApiError> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () =>
     new ApiError('payload_too_large', 'The body is larger than 1 MiB.'),
@@ -78,7 +78,7 @@ export function refusalOf(error: unknown): ApiError {
 const unavailableCodes =
   /^(?:08...|25006|57P0[1-5]|57014|53[0-9]..|55P03|40001|40P01|25P03|ECONN\w+|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN|ENOTFOUND)$/
 
-/** Whether a fault says that the database is away or too busy, and not that a statement is wrong. */
+/** Whether a fault means that the database is down or too busy, and not that a statement is wrong. */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof DatabaseUnreachable) return true
   const { code, message } = error as { code?: unknown; message?: unknown }

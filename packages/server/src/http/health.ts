@@ -3,7 +3,7 @@ import { ApiError } from '../api-error.ts'
 import type { Metrics } from '../metrics.ts'
 
 export interface HealthOptions {
-  /** What keeps this process from its work, in a few words; undefined where nothing does. */
+  /** Why this process is not ready, in a few words; undefined if it is. */
   findObstacle(): Promise<string | undefined>
 }
 

@@ -3,7 +3,7 @@ import { ApiError } from '../api-error.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** How often the database was held when the request came; -1: it asks for nothing of it. */
+    /** How often the database was held when the request arrived; -1: the request does not need it. */
     holds: number
   }
 }
@@ -38,7 +38,7 @@ export function refuseWhileHeld(app: FastifyInstance, { isHeld, holds, confirm }
   })
 }
 
-/** What looks at the service itself: it is neither refused nor made to wait. */
+/** Health checks and metrics are neither refused nor delayed. */
 export function isProbe({ routeOptions }: FastifyRequest): boolean {
   return /^\/(?:health|metrics)/.test(routeOptions.url ?? '')
 }

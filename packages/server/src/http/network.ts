@@ -1,11 +1,11 @@
 import { isIPv6 } from 'node:net'
 
-/** An IPv4 address as such, where a socket of both versions tells it as one of IPv6. */
+/** Returns an IPv4 address in its own form if a dual-stack socket reports it as IPv6. */
 export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
 
-/** What one visitor can be taken to have: an IPv4 address, or a /64 of IPv6. */
+/** The network of one visitor: an IPv4 address, or a /64 of IPv6. */
 export function networkOf(address: string): string {
   const plain = plainAddress(address)
   if (!isIPv6(plain)) return plain

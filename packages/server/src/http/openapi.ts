@@ -62,7 +62,7 @@ interface Operation {
   security?: unknown[]
 }
 
-/** What generated clients have as types of their own. */
+/** The named types of generated clients. */
 const named = {
   Person,
   DeletionJob,
@@ -91,7 +91,7 @@ function textOf(value: unknown): string {
   return `{${entries.sort().join()}}`
 }
 
-/** The same with references in the place of what has a name, but for `itself`. */
+/** The same with references to named schemas, except `itself`. */
 function withNames(value: unknown, itself?: string): unknown {
   if (typeof value !== 'object' || value === null) return value
   const name = nameOf.get(textOf(value))

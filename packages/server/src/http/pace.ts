@@ -10,7 +10,7 @@ declare module 'fastify' {
   }
 }
 
-/** What is served to one network of strangers. */
+/** The limits of one network without a key or sign-in. */
 export interface PaceLimits {
   /** On average. */
   requestsPerSecond: number
@@ -18,10 +18,10 @@ export interface PaceLimits {
   burstRequests: number
 }
 
-/** Of a body: each of them counts as one request. */
+/** Each part of a body of this size counts as one request. */
 export const partBytes = 163_840
 
-/** Files and pages are had for much less than what is stored. */
+/** Reading files and pages costs much less than writing. */
 const readRequests = 0.25
 
 /**
@@ -34,9 +34,9 @@ export const longestMilliseconds = 5_000
 
 const networksMaximum = 100_000
 
-/** Backends and members are served as fast as they come. */
+/** Backends and members are not slowed down. */
 export function pacing({ requestsPerSecond, burstRequests }: PaceLimits): Pace {
-  /** When each network has been served what it asked for so far. */
+  /** The time at which each network's requests so far are served. */
   const servedAt = new Map<string, number>()
   const spacing = 1_000 / requestsPerSecond
   return (request, requests) => {
@@ -78,12 +78,12 @@ export function spaceOut(app: FastifyInstance, pace: Pace): void {
   })
 }
 
-/** Asked before all else: most requests come with a key. */
+/** Checked first: most requests have a key. */
 function waitsForNobody(request: FastifyRequest): boolean {
   return request.isKnown || isProbe(request)
 }
 
-/** To ask again at once gets nobody more refusals than a few a second on each connection. */
+/** Limits a client that retries at once to a few refusals per second and connection. */
 export const refusedMilliseconds = 200
 
 function tooMany(): ApiError {

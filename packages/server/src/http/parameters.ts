@@ -1,6 +1,6 @@
 import { invalid } from '../api-error.ts'
 
-/** Whether a text of a path can be an id of ours at all; what cannot is nobody's. */
+/** Whether a text in a path has the form of an id; other texts match no row. */
 export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
 }

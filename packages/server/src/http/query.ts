@@ -6,7 +6,7 @@ type Query = Record<string, string | string[]> & { [broken]?: string }
 /** What is wrong with a query: the router's parser of queries may not throw. */
 const broken = Symbol('broken query')
 
-/** Names one person: forms write a space as `+`, and who writes an id by hand means a `+`. */
+/** Names one person: forms write a space as `+`, but an id written by hand may contain a `+`. */
 const exactName = 'externalId'
 
 /** Returns the query as names and texts; a repeated name gives a list, which no parameter takes. */

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
 import { type Pace, partBytes } from './pace.ts'
 
-/** Asks the client for the body it holds back; there while nobody has. */
+/** Asks the client for the body it holds back; undefined once that was done. */
 const sendContinue = Symbol('send continue')
 
 type Expecting = IncomingMessage & { [sendContinue]?: () => void }
@@ -47,7 +47,7 @@ export function refuseAmbiguousHost({ rawHeaders, httpVersion }: IncomingMessage
 
 const bodyless = new Set(['GET', 'HEAD', 'DELETE'])
 
-/** Refuses what a request has and no route looks at. Authentication comes first. */
+/** Refuses input that no route reads. Authentication comes first. */
 export function refuseUnknownInput(app: FastifyInstance): void {
   app.addHook('preParsing', (request, _reply, payload, done) => {
     try {
@@ -69,7 +69,7 @@ function refuseBody({ method, raw, headers }: FastifyRequest): void {
   if (!bodyless.has(method)) return
   if (hasBody(raw))
     throw invalid('/body', `is not allowed with ${method}; options go into the query`)
-  // Many clients name the type of a body they do not send.
+  // Many clients send a Content-Type without a body.
   delete headers['content-type']
 }
 
@@ -89,7 +89,7 @@ export function refuseConditions(scope: FastifyInstance): void {
 const conditionsOfReads = ['if-match', 'if-unmodified-since']
 const conditionsOfWrites = [...conditionsOfReads, 'if-none-match']
 
-/** What is read and thrown away of a body that is refused, so that its client sees the response. */
+/** How much of a refused body is read and discarded, so that its client sees the response. */
 const drainBytesMaximum = 16 * 1_048_576
 const drainMilliseconds = 10_000
 const silenceMilliseconds = 1_000
@@ -112,7 +112,7 @@ export function answerAfterBodies(app: FastifyInstance, pace: Pace): void {
   })
 }
 
-/** Reads and forgets the rest of a body; tells whether that was all of it. */
+/** Reads and discards the rest of a body; returns whether that was all of it. */
 function drain(request: FastifyRequest, pace: Pace, done: (isWhole: boolean) => void): void {
   const body = request.raw
   let bytes = 0

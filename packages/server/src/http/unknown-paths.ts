@@ -18,7 +18,7 @@ export function refuseUnknownRoutes(app: FastifyInstance, sendPage: SendPage | u
   })
 }
 
-/** Below `prefix`, what exists and what does not is told to the scope's callers alone. */
+/** Below `prefix`, only the scope's callers learn what exists. */
 export function refuseUnknownBelow(scope: FastifyInstance, prefix: string): void {
   for (const url of [prefix, `${prefix}/*`]) {
     scope.route({
@@ -54,7 +54,7 @@ export function unknownRoute(app: FastifyInstance, { url, method }: FastifyReque
   })
 }
 
-/** The path of a request's target as the router sees it: without an origin, decoded but for slashes. */
+/** The path of a request as the router sees it: without an origin, and decoded except for slashes. */
 export function pathOf(target: string): string {
   const [path = ''] = target.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/)
   return path.replaceAll(/%(?!2f)[0-7][0-9a-f]/gi, (code) => decodeURIComponent(code))

@@ -60,7 +60,7 @@ function passwordRoutes(app: DashboardApp, context: DashboardContext): void {
       })
       const { token } = await takeAnswer<{ token: string }>(request, reply, answer)
       await noteProof(db.sql, { token })
-      // Who changes the password may have been robbed of the one before.
+      // The old password may have been stolen.
       await db.begin((tx) => deleteLinksMadeBy(tx, id))
       await note(db.sql, request, 'member.password_changed')
       return {}
@@ -171,7 +171,7 @@ async function note(sql: Sql, request: FastifyRequest, action: AccountAction): P
   })
 }
 
-/** Of the sign-in that takes the place of the present one: the body names the one before. */
+/** The token of the new sign-in; the body has that of the previous one. */
 function tokenOf(answer: Response): string {
   const cookies = answer.headers.getSetCookie().join('\n')
   const [, value = ''] = /\.session_token=([^;\n]+)/.exec(cookies) ?? []

@@ -4,7 +4,7 @@ import { fragment, join, type Sql } from '../sql.ts'
 
 const entriesAPart = 1_000
 
-/** Deletes what the audit log keeps no longer, and what names persons and recordings that are gone. */
+/** Deletes expired entries of the audit log, and references to persons and recordings that are gone. */
 export async function keepAudit(sql: Sql, days: number): Promise<void> {
   while ((await deleteOldAudit(sql, days, entriesAPart)) === entriesAPart);
   while ((await forgetWhatIsGone(sql, entriesAPart)) === entriesAPart);
@@ -25,7 +25,7 @@ export interface AuditNote {
   details?: AuditEntry['details']
 }
 
-/** Writes down what a member did, in the transaction that does it where there is one. */
+/** Logs what a member did, in the transaction that does it if there is one. */
 export async function writeAudit(sql: Sql, note: AuditNote): Promise<void> {
   const { action, memberId, keyId = null, addressRange, projectId = null } = note
   const { personId = null, subject, details = {} } = note
@@ -62,10 +62,10 @@ export async function writeAuditOfDeletions(
     from asked`
 }
 
-/** How long one member or key that goes on watching a recording is one entry. */
+/** How long continued watching of a recording by one member or key is one entry. */
 const watchingSeconds = 3_600
 
-/** Writes down who watches a recording, and of whom it is. */
+/** Logs who watches a recording, and of whom it is. */
 export async function writeAuditOfWatching(
   sql: Sql,
   sessionId: string,

@@ -7,7 +7,7 @@ import type { SignIn } from './open-sign-in.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The member a request of the dashboard comes from; null for nobody. */
+    /** The member who sent a request of the dashboard; null if nobody is signed in. */
     signedIn: SignedIn | null
   }
 }
@@ -20,7 +20,7 @@ export interface SignedIn {
   mayDeletePersons: boolean
 }
 
-/** Who a request's cookie says it is from; undefined for nobody. */
+/** The member named by a request's cookie; undefined if there is none. */
 export async function signedInOf(
   signIn: SignIn,
   request: FastifyRequest,
@@ -31,7 +31,7 @@ export async function signedInOf(
     headers: headersOf(request),
     returnHeaders: true,
   })
-  // A sign-in in use is prolonged, its cookie too.
+  // A sign-in in use is extended, and so is its cookie.
   relayCookies(headers, request, reply)
   if (!response) return undefined
   const { user, session } = response

@@ -71,7 +71,7 @@ const tables = {
 
 const secondFactor = twoFactor({
   issuer: 'Lethe',
-  // Our own limits count by browser: this one would let anybody lock a member out.
+  // Our own limits count by browser; this one would let anybody lock a member out.
   accountLockout: { enabled: false },
   schema: {
     user: { fields: { twoFactorEnabled: 'has_second_factor' } },

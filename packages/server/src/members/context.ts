@@ -5,10 +5,10 @@ import type { Recordings } from '../recordings/upload.ts'
 import type { Db } from '../sql.ts'
 import type { SignIn } from './open-sign-in.ts'
 
-/** What an installation is, for its dashboard. */
+/** The properties of an installation that its dashboard needs. */
 export interface DashboardOptions {
   signIn: SignIn
-  /** As in https://lethe.example.com, no slash at the end; empty: what each request says. */
+  /** As in https://lethe.example.com, without a slash at the end; empty: taken from each request. */
   publicUrl: string
   /** The page of the replay frame: a path of this origin, or the URL of one of its own. */
   replayUrl: string

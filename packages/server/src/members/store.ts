@@ -128,7 +128,7 @@ export async function replacePassword(tx: Sql, id: string, passwordHash: string)
   await deleteLinksMadeBy(tx, id)
 }
 
-/** Links die with the rights of their maker; those of a removed member go with the row. */
+/** Links end with their creator's rights; those of a removed member are deleted with the row. */
 export async function deleteLinksMadeBy(tx: Sql, memberId: string): Promise<void> {
   // Waits for those that are being made, so that they are deleted too.
   await tx`select from auth.members where id = ${memberId} for update`
@@ -174,7 +174,7 @@ export async function findLink(sql: Sql, tokenHash: Buffer): Promise<Link | unde
   return link
 }
 
-/** Uses a link up: of any number who try at once one gets it. */
+/** Uses a link: of several requests at once only one succeeds. */
 export async function takeLink(
   tx: Sql,
   tokenHash: Buffer,

@@ -27,7 +27,7 @@ const limits = {
   link: { tries: 60, seconds: 60 },
 } satisfies Record<string, Limit>
 
-/** Counts a try to sign in with a password. */
+/** Counts an attempt to sign in with a password. */
 export async function limitSignIns(
   sql: Sql,
   { address, email, browser }: { address: string; email: string; browser: string | undefined },
@@ -39,7 +39,7 @@ export async function limitSignIns(
   await limitTries(sql, 'network', network)
 }
 
-/** Counts a try of a second factor's code at a sign-in. */
+/** Counts an attempt with a second factor's code at a sign-in. */
 export async function limitCodes(
   sql: Sql,
   { memberId, browser }: { memberId: string; browser: string | undefined },
@@ -48,7 +48,7 @@ export async function limitCodes(
   await limitTries(sql, 'code of a member', memberId)
 }
 
-/** Counts a try of somebody who is signed in: a stolen sign-in keeps nobody out of another one. */
+/** Counts an attempt in a sign-in: a stolen sign-in cannot block other sign-ins. */
 export function limitProofs(sql: Sql, signInId: string): Promise<void> {
   return limitTries(sql, 'sign-in', signInId)
 }
@@ -66,7 +66,7 @@ export function limitLinks(sql: Sql, address: string): Promise<void> {
   return limitTries(sql, 'link', networkOf(address))
 }
 
-/** Refuses with rate_limited where this try is one too many. */
+/** Refuses with rate_limited if this attempt is over the limit. */
 async function limitTries(sql: Sql, kind: keyof typeof limits, name: string): Promise<void> {
   const { tries, seconds } = limits[kind]
   const counted = await countTry(sql, bucketOf(kind, name), seconds)
@@ -76,7 +76,7 @@ async function limitTries(sql: Sql, kind: keyof typeof limits, name: string): Pr
   })
 }
 
-/** What is counted is kept as a hash: neither addresses nor e-mails stand in the database. */
+/** Names are stored as hashes, so the database has neither addresses nor emails. */
 export function bucketOf(kind: string, name: string): Buffer {
   return hash('sha256', `${kind} ${name}`, 'buffer')
 }

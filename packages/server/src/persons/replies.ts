@@ -32,7 +32,7 @@ export function sendPage(
   return sendJson(reply, Readable.from(parts(), { objectMode: false, highWaterMark: aheadBytes }))
 }
 
-/** Of a page with large persons, what is read ahead of the client. */
+/** How much of a page with large persons is read ahead of the client. */
 const aheadBytes = 262_144
 
 function jsonOf(

@@ -9,7 +9,7 @@ export interface SearchIndexOptions {
   partPersons?: number
   /** The longest text, in characters, the index takes; longer ones are always scanned. */
   longestText?: number
-  /** After so much time no further part is begun; the next call goes on from there. */
+  /** After this time no further part is started; the next call continues. */
   seconds?: number
 }
 
@@ -33,7 +33,7 @@ export async function indexSearchTail(db: Db, options: SearchIndexOptions = {}):
   const end = performance.now() + settings.seconds * 1_000
   let indexed = 0
   let projects = await projectsWithTail(db.sql, settings.smallProjectPersons)
-  // A part of each project in turn, so that none waits behind the import of another.
+  // One part per project in turn, so that no project waits for another one's import.
   while (projects.length > 0 && performance.now() < end) {
     const unfinished: number[] = []
     for (const project of projects) {
@@ -100,5 +100,5 @@ async function estimateShares(sql: Sql, project: number): Promise<void> {
   await sql`select search_estimate_shares(${project}, ${sampledPersons})`
 }
 
-/** More would tell rare texts better from very rare ones, which gains a search little. */
+/** More would distinguish rare texts from very rare ones, which helps a search little. */
 const sampledPersons = 2_000

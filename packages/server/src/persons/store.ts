@@ -80,7 +80,7 @@ export async function writePerson(
   return written as PersonWritten
 }
 
-/** Refuses what was not written, in the same words wherever it was asked for. */
+/** Refuses what was not written, with the same message for every endpoint. */
 export function refuseUnlessWritten(outcome: WriteOutcome): void {
   switch (outcome) {
     case 'deleting':
@@ -195,7 +195,7 @@ export async function createAndLockPerson(
   throw new Error('A person was gone each time it was to be locked.')
 }
 
-/** What members did to these persons stays in the audit log, without whom it was about. */
+/** What members did to these persons stays in the audit log, without naming the person. */
 export async function forgetInAudit(
   tx: Sql,
   projectId: number,

@@ -6,7 +6,7 @@ import { hashOfKeyText, type KeyKind, kindOfKeyText } from './key-text.ts'
 import { limitPer, type RateLimit } from './rate-limit.ts'
 import { findWorkingKey, touchKey } from './store.ts'
 
-/** How long a key that worked is taken to work: a revoked one stops within 5 seconds everywhere. */
+/** How long a working key is cached: a revoked one stops working within 5 seconds on every process. */
 const trustedMilliseconds = 3_000
 
 /** Keys in use at one time; more are looked up each time, and memory stays bounded. */
@@ -19,7 +19,7 @@ interface TrustedKey {
   until: number
 }
 
-/** How long a key that worked is looked up without asking who sends it. */
+/** How long a key that worked is looked up without the limit per address. */
 const familiarMilliseconds = 3_600_000
 
 /**
@@ -38,7 +38,7 @@ export type FindKey = (
  */
 export function keyFinder(sql: Sql, unknownKeysPerSecond = 0): FindKey {
   const trusted = new Map<string, TrustedKey>()
-  // A stranger's guesses stop no key that is in use, not even behind the same address.
+  // Guesses do not block a key that is in use, even behind the same address.
   const familiar = new Map<string, number>()
   const limitGuesses = limitPer(unknownKeysPerSecond, 'with unknown keys from this address')
   // Counted by itself, as it costs no look at the database: it holds up no key that is used for the
@@ -49,7 +49,7 @@ export function keyFinder(sql: Sql, unknownKeysPerSecond = 0): FindKey {
     const now = performance.now()
     const found = await findWorkingKey(sql, hashOfKeyText(text))
     if (!found) return undefined
-    // When a key was last used is only told to the minute; failing to note it fails no request.
+    // The last use of a key is noted to the minute; failing to note it fails no request.
     if (found.isUseStale) touchKey(sql, found.projectId, found.id).catch(() => {})
     const key = { ...found, until: now + trustedMilliseconds }
     trusted.set(text, key)
@@ -74,7 +74,7 @@ export function keyFinder(sql: Sql, unknownKeysPerSecond = 0): FindKey {
   }
 }
 
-/** Says whose request it is, before anything else of it is looked at: `projectId` and `keyId`. */
+/** Sets a request's `projectId` and `keyId` before anything else in it is checked. */
 export function secretKeyAuthentication(
   findKey: FindKey,
   rateLimit: RateLimit | undefined,

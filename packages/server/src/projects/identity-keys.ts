@@ -40,7 +40,7 @@ export async function removeIdentityKey(tx: Sql, projectId: number, id: string):
   if (proofs === 'eddsa') await assertKeyIsThere(tx, projectId, '/params/keyId')
 }
 
-/** For a caller that lets nothing else in. Of a project that the caller has locked. */
+/** For a caller that is about to accept nothing else. The caller has locked the project. */
 export async function assertKeyIsThere(tx: Sql, projectId: number, path: string): Promise<void> {
   const [key] = await tx`select from identity_keys where project_id = ${projectId} limit 1`
   if (!key) throw invalid(path, 'EdDSA tokens need a public key to be checked with')
@@ -57,7 +57,7 @@ function publicKeyIn(text: string): string | undefined {
   try {
     const isJwk = text.trimStart().startsWith('{')
     const key = isJwk ? JSON.parse(text) : text
-    // Node would take the public half of it; but it has no business here.
+    // Node would use its public half, but a private key does not belong here.
     if (isJwk ? 'd' in key : !/-----BEGIN PUBLIC KEY-----/.test(text)) return undefined
     const { kty, crv, x } = (
       isJwk ? createPublicKey({ key, format: 'jwk' }) : createPublicKey(text)

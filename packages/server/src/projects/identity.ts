@@ -94,7 +94,7 @@ export async function isProven(
   return false
 }
 
-/** Which algorithms count is decided by the key, never by the token. */
+/** The key decides which algorithms are valid, never the token. */
 async function isTokenOf(key: Buffer | KeyObject, userId: string, token: string): Promise<boolean> {
   try {
     await jwtVerify(token, key, {

@@ -16,7 +16,7 @@ export function newKeyText(kind: KeyKind): string {
   return secret + checksum(secret)
 }
 
-/** What a key text says it is, or undefined where it is none: wrong form or wrong checksum. */
+/** The kind of a key's text; undefined if its form or checksum is wrong. */
 export function kindOfKeyText(text: string): KeyKind | undefined {
   if (!/^[sp]k_[0-9A-Za-z]{49}$/.test(text)) return undefined
   if (checksum(text.slice(0, -6)) !== text.slice(-6)) return undefined

@@ -20,7 +20,7 @@ export function tokenBuckets(
     const time = now()
     const bucket = buckets.get(name) ?? { tokens: burst, at: time }
     const tokens = Math.min(burst, bucket.tokens + (time - bucket.at) * perSecond)
-    // A client that fills the memory with names gets full buckets, not a crash.
+    // With too many names, all buckets are reset, so that memory stays bounded.
     if (buckets.size >= bucketsMaximum) buckets.clear()
     const isRefused = tokens < 1
     buckets.set(name, { tokens: isRefused ? tokens : tokens - 1, at: time })
@@ -38,7 +38,7 @@ export function tokenBuckets(
   }
 }
 
-/** A bucket of ten seconds for each name; says whose requests are too many. 0 is no limit. */
+/** A bucket of ten seconds per name; the message says whose requests are too many. 0: no limit. */
 export function limitPer(perSecond: number, whose: string): (name: string) => void {
   if (perSecond === 0) return () => {}
   const take = tokenBuckets(perSecond, Math.max(1, perSecond * burstSeconds))

@@ -38,7 +38,7 @@ export async function createProjectWithKeys(
   return { project, secretKey: secret.text, publicKey: publicKey.text }
 }
 
-/** The customer's own; the demo's is none of them. */
+/** The customer's projects, without the demo's. */
 export function listProjects(sql: Sql): Promise<Project[]> {
   return sql<Project>`
     select id, name, created_at as "createdAt" from projects where not is_demo order by id`
@@ -50,7 +50,7 @@ export async function findProject(sql: Sql, id: number): Promise<Project | undef
   return project
 }
 
-/** Makes a key. `text` is the only time a secret key is seen. */
+/** Creates a key. A secret key's `text` is never available again. */
 export async function createKey(
   sql: Sql,
   projectId: number,
@@ -58,7 +58,7 @@ export async function createKey(
   name: string,
 ): Promise<{ key: Key; text: string }> {
   const text = newKeyText(kind)
-  // A public key is no secret, it stands in every page that records: its text may be shown again.
+  // A public key is in every page that records, so its text may be shown again.
   const publicText = kind === 'public' ? text : null
   const [key] = await sql<Key>`
     insert into keys (project_id, kind, name, hash, last4, public_text)

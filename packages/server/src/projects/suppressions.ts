@@ -11,7 +11,7 @@ export interface Suppressions {
   /** In the transaction that completes their erasure. */
   add(tx: Sql, projectId: number, externalIds: readonly string[]): Promise<void>
   has(sql: Sql, projectId: number, externalId: string): Promise<boolean>
-  /** Tells whether there was anything to lift. */
+  /** Returns whether there was anything to lift. */
   lift(sql: Sql, projectId: number, externalId: string): Promise<boolean>
 }
 
@@ -60,7 +60,7 @@ function hashOf(key: Buffer, externalId: string): Buffer {
   return createHmac('sha256', key).update(externalId).digest()
 }
 
-/** Switches the list of a project on, or off: then all it knew is forgotten. */
+/** Turns suppression of a project on, or off, which deletes all its hashes. */
 export async function setSuppression(tx: Sql, projectId: number, isOn: boolean): Promise<void> {
   await tx`update projects set suppresses_erased = ${isOn} where id = ${projectId}`
   if (isOn) return

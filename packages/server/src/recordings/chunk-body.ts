@@ -6,10 +6,10 @@ import { ApiError } from '../api-error.ts'
 /** As sent, compressed or not. */
 export const chunkBytesMaximum = 1_048_576
 
-/** Counted while it streams by; nobody ever holds so much expanded. */
+/** Counted while streaming; this much is never in memory at once. */
 export const expandedBytesMaximum = 8 * 1_048_576
 
-/** What recorded pages compress to is far from this; a bomb is a thousand to one. */
+/** Recorded pages compress far less than this; a bomb has a thousand to one. */
 const ratioMaximum = 200
 
 /** Below this a high ratio costs nothing and may be honest. */
@@ -26,7 +26,7 @@ const gzipBytesMinimum = 20
 
 const gzipAsync = promisify(gzip)
 
-/** Does what takes more than a moment when it may. */
+/** Runs longer work when its turn comes. */
 type WhenItMay = <T>(work: () => Promise<T>) => Promise<T>
 
 /**

@@ -12,7 +12,7 @@ import {
 
 export interface ChunkWriter {
   intend(chunk: ChunkToIntend): Promise<Intent>
-  /** Returns whether the intent still stood. */
+  /** Returns whether the intent still existed. */
   confirm(chunk: ChunkToConfirm): Promise<boolean>
 }
 
@@ -49,7 +49,7 @@ async function marked(chunks: { blobKey: string }[], done: Promise<Set<string>>)
   return chunks.map(({ blobKey }) => keys.has(blobKey))
 }
 
-/** False where one row of a shared statement made all of it fail. */
+/** False if one row made the whole shared statement fail. */
 async function unlessFaultOfRow(done: Promise<boolean>): Promise<boolean> {
   try {
     return await done

@@ -9,7 +9,7 @@ import type { Sdk } from './sdk-files.ts'
 
 const demoDays = 1
 
-/** Writes down what nobody who is signed in did, in the transaction that does it. */
+/** Logs an action without a member, in its transaction. */
 type Note = (
   tx: Sql,
   made: {

@@ -9,7 +9,7 @@ export const browsersPerPersonDefault = 1_000
 
 export interface LinkLimits {
   browsersMaximum?: number | undefined
-  /** Of erased persons; where it is not given, any of them may come back. */
+  /** The suppressed persons; if absent, any erased person may come back. */
   suppressions?: Suppressions
 }
 

@@ -57,7 +57,7 @@ export interface StoredBlob {
 /** What is written to the database about a blob. */
 export interface RowsOfBlob {
   intend(blobKey: string): Promise<Intent>
-  /** Returns whether the intent still stood. */
+  /** Returns whether the intent still existed. */
   confirm(stored: StoredBlob): Promise<boolean>
 }
 
