@@ -1,4 +1,4 @@
-/** Reads what it is sent and responds at once: what an attacker of bench/attacks.ts costs the client beside it. */
+/** Reads a body and responds at once: what an attacker of bench/attacks.ts costs the client. */
 import { createServer } from 'node:http'
 
 const server = createServer((request, response) => {

@@ -14,7 +14,7 @@ export const Role = Type.Unsafe<'owner' | 'admin' | 'member' | 'viewer'>(
 )
 export type Role = Static<typeof Role>
 
-/** What a member may do. The server enforces each of them on each request; pages only hide controls. */
+/** What a member may do. The server enforces it on each request; pages only hide controls. */
 export const permissions = [
   'projects.read',
   'projects.write',
@@ -291,7 +291,7 @@ export const proveIdentity = {
   },
 } as const
 
-/** Starts the setup of a second factor; it takes effect when confirmSecondFactor has checked a code. */
+/** Starts the setup of a second factor; confirmSecondFactor completes it with a code. */
 export const startSecondFactor = {
   method: 'POST',
   url: '/dashboard/v1/me/second-factor/start',
@@ -508,7 +508,7 @@ export const withdrawInvitation = {
   },
 } as const
 
-/** Only owners can change owners or create new ones; the last owner cannot be removed (last_owner). */
+/** Only owners can change or create owners; the last owner cannot be removed (last_owner). */
 export const updateMember = {
   method: 'PATCH',
   url: '/dashboard/v1/members/:memberId',

@@ -18,7 +18,7 @@ export const DashboardProject = Type.Object({
   name: Type.String(),
   createdAt: Instant,
   retentionDays: Type.Integer(),
-  /** Days after their last recording that people whom only identify() has created are deleted; 0: never. */
+  /** Days after their last recording until people whom only identify() created are deleted; 0: never. */
   identifiedDays: Type.Integer(),
   masking: Masking,
   sampleRate: Type.Number(),

@@ -60,7 +60,7 @@ export const Masking = Type.Unsafe<'open' | 'balanced' | 'strict'>(
   Type.String({ enum: ['open', 'balanced', 'strict'] }),
 )
 
-/** The project's settings for its browsers. They can only be stricter than what the page asked for. */
+/** The project's settings for its browsers. They can only be stricter than the page's. */
 export const RecordingSettings = Type.Object({
   masking: Masking,
   assets: Type.Boolean({ description: 'Whether images and fonts may be part of a recording.' }),

@@ -25,7 +25,7 @@ export async function reached<T>(connecting: Promise<T>): Promise<T> {
   }
 }
 
-/** A connection that is opened when first needed, and again after it broke, which is reported to `onLoss`. */
+/** A connection, opened when first needed and again after it broke, which `onLoss` is told. */
 export function pipelined(
   { query_timeout: patience = 0, ...config }: pg.ClientConfig,
   onLoss: () => void = () => {},

@@ -146,7 +146,7 @@ async function openSql(connection: DbAddress): Promise<Sql> {
   return db.sql
 }
 
-/** Everything that the running service keeps, writes or returns. PostgreSQL's own files are measured apart. */
+/** All that the running service keeps, writes or returns. PostgreSQL's own files are measured apart. */
 async function zonesOf(running: Running, jobIds: string[], received: Buffer): Promise<Zone[]> {
   const { env, service, sql, keySql, send, url } = running
   const answer = async (path: string) => ({

@@ -123,7 +123,7 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
         />
         <NumberField
           label="Retention of people created by identify() (days)"
-          hint="Those without properties are deleted this many days after their last recording is deleted. 0 keeps them."
+          hint="Those without properties are deleted this many days after their last recording. 0 keeps them."
           {...{ min: 0, max: 3650, step: 1, mayWrite }}
           {...{ value: identifiedDays, setValue: setIdentifiedDays }}
         />

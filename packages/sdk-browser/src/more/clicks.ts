@@ -18,7 +18,7 @@ const QUIET =
 /** Leads out of the page, or to a download: the page itself does not change. */
 const LEAVING = 'a[href][target],a[download],a[href^="mailto:"],a[href^="tel:"],a[href^="sms:"]'
 
-/** rrweb's sources of changes that count as a reaction to a click: not of the pointer, nor of the selection. */
+/** rrweb's sources of changes that are a reaction to a click: not the pointer, nor the selection. */
 const ANSWERS = new Set<number>([0, 3, 4, 5, 7, 8, 13, 15])
 /** What shows that something came of a click, though nothing changed in the page. */
 const ACTIONS = ['submit', 'invalid', 'popstate', 'hashchange', 'copy', 'fullscreenchange']

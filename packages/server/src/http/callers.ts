@@ -26,7 +26,7 @@ declare module 'fastify' {
   }
 }
 
-/** Records every route in `everyRoute`; a server with a route that declares no callers does not start. */
+/** Records all routes in `everyRoute`; a server whose route declares no callers does not start. */
 export function requireCallers(app: FastifyInstance): void {
   const routes: RouteOptions[] = []
   app.decorate('everyRoute', routes)

@@ -4,7 +4,7 @@ import { fragment, join, type Sql } from '../sql.ts'
 
 const entriesAPart = 1_000
 
-/** Deletes expired entries of the audit log, and references to persons and recordings that are gone. */
+/** Deletes expired entries of the audit log, and references to deleted persons and recordings. */
 export async function keepAudit(sql: Sql, days: number): Promise<void> {
   while ((await deleteOldAudit(sql, days, entriesAPart)) === entriesAPart);
   while ((await forgetWhatIsGone(sql, entriesAPart)) === entriesAPart);

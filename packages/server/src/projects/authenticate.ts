@@ -6,7 +6,7 @@ import { hashOfKeyText, type KeyKind, kindOfKeyText } from './key-text.ts'
 import { limitPer, type RateLimit } from './rate-limit.ts'
 import { findWorkingKey, touchKey } from './store.ts'
 
-/** How long a working key is cached: a revoked one stops working within 5 seconds on every process. */
+/** How long a working key is cached: a revoked one stops within 5 seconds on every process. */
 const trustedMilliseconds = 3_000
 
 /** Keys in use at one time; more are looked up each time, and memory stays bounded. */
