@@ -31,7 +31,7 @@ else {
     address,
     db,
   }) => {
-    await expect(distribute(address)).rejects.toThrow('no Citus cluster')
+    await expect(distribute(address)).rejects.toThrow('not a Citus cluster')
     expect(await readNodes(db.sql)).toBeUndefined()
   })
 }
