@@ -2,11 +2,7 @@ import { pathOf } from '@lethe/contract/dashboard-client.ts'
 import { requestDeletions } from '@lethe/contract/dashboard-deletions.ts'
 import { getSession, getSessionEvents, listSessions } from '@lethe/contract/dashboard-sessions.ts'
 import { describe, expect } from 'vitest'
-import {
-  listSessions as listRows,
-  type SessionPage,
-  type SessionPosition,
-} from '../src/dashboard/session-store.ts'
+import { listSessions as listRows, type SessionPage } from '../src/dashboard/session-store.ts'
 import { eraseAll, erasureOptions, refusalOf, test } from './dashboard-fixtures.ts'
 import { newProject } from './fixtures.ts'
 import { plainEvents } from './recordings-fixtures.ts'
@@ -89,6 +85,7 @@ describe('the list of sessions', () => {
       expect((await idsOf({ sort }))[0], sort).toBe(ada.sessionId)
     }
     expect(await idsOf({ sort: 'longest', isIdentified: false })).toEqual([anonymous.sessionId])
+    expect(await idsOf({ sort: 'longest', personId })).toEqual([ada.sessionId])
     const isBefore = (await idsOf({ isBeforeIdentification: true })).length
     const isAfter = (await idsOf({ isBeforeIdentification: false })).length
     expect(isBefore + isAfter).toBe(2)
@@ -151,7 +148,7 @@ test('what is rare is found however many sessions are passed over for it', async
     insert into sessions (project_id, browser_id, started_at)
     select ${id}, ${browserId}, app_now() + i * interval '1 second' from generate_series(1, 25) i`
   const seen: string[] = []
-  let after: SessionPosition | null = null
+  let after: SessionPage['next'] = null
   let pages = 0
   do {
     // The window is made small, so that a few rows are many.

@@ -16,7 +16,7 @@ import {
   unlinkBrowsers,
 } from '../src/recordings/removal.ts'
 import { expireIdentified } from '../src/retention/identified.ts'
-import { endIntents, expireRecordings } from '../src/retention/retention.ts'
+import { expireRecordings } from '../src/retention/retention.ts'
 import { connectOne, type Db, type Sql } from '../src/sql.ts'
 import { newProject } from './fixtures.ts'
 import {
@@ -432,7 +432,7 @@ describe('what an erasure takes away of recordings', () => {
     const ended = async (end: () => Promise<number>) => [await end(), await end(), await end()]
     await intend()
     const ofPerson = () => killExpiredIntents(db.sql, project.id, [personId], 100)
-    const ofClosed = () => endIntents(db.sql, project.id, 100)
+    const ofClosed = () => killExpiredIntents(db.sql, project.id, 'closed', 100)
     expect(await ofPerson()).toBe(0)
     await shiftClock(address, 61)
     expect(await ended(ofPerson)).toEqual([100, 100, 50])

@@ -203,7 +203,6 @@ test('no test is switched off or alone', () => {
 /** Statements that name no project, by file and function, and why. */
 const acrossProjects: Record<string, string> = {
   'dashboard/session-store.ts listSessions': 'the conditions are joined from a list, project first',
-  'dashboard/session-store.ts sortedSessions': 'the same',
   'distribute.ts readNodes': 'the catalogue of Citus names the table',
   'erasure/jobs.ts listDeletionJobs': 'the same',
   'dashboard/system-store.ts readSystemFacts': 'counts of the whole installation',

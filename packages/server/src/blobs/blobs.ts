@@ -157,8 +157,6 @@ export const isBlobKey = (key: string): boolean =>
 export const blobLevels = ([top, ...others]: readonly string[]): number | undefined =>
   top === 'blobs' ? 3 - others.length : undefined
 
-export const ledgerPrefix = (projectId: number) => `ledger/${projectId}/`
-
 // A leading dot is kept for files of the store's own, and rules out `.` and `..` in passing.
 const segmentPattern = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/
 export const keyLengthMaximum = 512

@@ -20,7 +20,7 @@ import {
   type Removed,
 } from './blobs.ts'
 import { makeDirectories, sharing, syncDirectory, unlessMissing, writeDurably } from './durable.ts'
-import { filesUnder, partsOf, removeTree } from './tree-removal.ts'
+import { entriesOf, filesUnder, removeTree } from './tree-removal.ts'
 
 const unlinksAtOnce = 8
 const passesMaximum = 10
@@ -207,7 +207,7 @@ async function* list(root: string, prefix: string): AsyncGenerator<string> {
 
 async function* keysUnder(folder: string, prefix: string): AsyncGenerator<string> {
   try {
-    for await (const entries of partsOf(folder)) {
+    for await (const entries of entriesOf(folder)) {
       for (const entry of entries) {
         const path = `${prefix}${entry.name}`
         if (entry.isDirectory()) {

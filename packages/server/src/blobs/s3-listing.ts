@@ -27,92 +27,81 @@ export interface Listing {
   signal?: AbortSignal
 }
 
-/*
+interface Page<Item, Place> {
+  items: Item[]
+  isTruncated: boolean | undefined
+  /** Where the next page begins. */
+  next: Place | undefined
+}
+
+/**
  * A page may be empty and yet not the last. A server that says there is more, and not where, ends
  * the pages: a deletion lists again from the start, and none is taken for the proof that
  * nothing is left unless it came to its end (`isEmpty` in s3.ts asks for that).
  */
-
-export async function* versionPages(listing: Listing): AsyncGenerator<Stored[], boolean> {
-  const { bucket, prefix, pageMaximum, signal } = listing
-  let marker: { KeyMarker?: string; VersionIdMarker?: string } = {}
-  for (;;) {
-    const command = new ListObjectVersionsCommand({
-      Bucket: bucket.name,
-      Prefix: prefix,
-      ...(pageMaximum && { MaxKeys: pageMaximum }),
-      ...marker,
-    })
-    const answer = await request(bucket, signal, (options) => bucket.client.send(command, options))
-    yield [
-      ...(answer.Versions ?? []).map((version) => storedOf(version, false)),
-      ...(answer.DeleteMarkers ?? []).map((markerEntry) => storedOf(markerEntry, true)),
-    ]
-    if (!answer.IsTruncated) return true
-    const { NextKeyMarker, NextVersionIdMarker } = answer
-    if (!NextKeyMarker) return false
-    marker = {
-      KeyMarker: NextKeyMarker,
-      ...(NextVersionIdMarker && { VersionIdMarker: NextVersionIdMarker }),
-    }
+async function* pagesOf<Item, Place>(
+  read: (from: Place | undefined) => Promise<Page<Item, Place>>,
+): AsyncGenerator<Item[], boolean> {
+  for (let from: Place | undefined; ; ) {
+    const { items, isTruncated, next } = await read(from)
+    yield items
+    if (!isTruncated) return true
+    if (next === undefined) return false
+    from = next
   }
 }
 
-export async function* objectPages(listing: Listing): AsyncGenerator<Stored[], boolean> {
-  const { bucket, prefix, pageMaximum, signal } = listing
-  let token: string | undefined
-  for (;;) {
-    const command = new ListObjectsV2Command({
-      Bucket: bucket.name,
-      Prefix: prefix,
-      ...(pageMaximum && { MaxKeys: pageMaximum }),
-      ...(token && { ContinuationToken: token }),
-    })
+export function versionPages({ bucket, prefix, pageMaximum, signal }: Listing) {
+  type Place = { KeyMarker: string; VersionIdMarker: string | undefined }
+  return pagesOf<Stored, Place>(async (from) => {
+    const asked = { Bucket: bucket.name, Prefix: prefix, MaxKeys: pageMaximum }
+    const command = new ListObjectVersionsCommand({ ...asked, ...from })
     const answer = await request(bucket, signal, (options) => bucket.client.send(command, options))
-    yield (answer.Contents ?? []).map((entry) => storedOf(entry, false))
-    if (!answer.IsTruncated) return true
-    token = answer.NextContinuationToken
-    if (!token) return false
-  }
+    const { Versions = [], DeleteMarkers = [], IsTruncated, NextKeyMarker: key } = answer
+    return {
+      items: [
+        ...Versions.map((version) => storedOf(version, false)),
+        ...DeleteMarkers.map((marker) => storedOf(marker, true)),
+      ],
+      isTruncated: IsTruncated,
+      next: key ? { KeyMarker: key, VersionIdMarker: answer.NextVersionIdMarker } : undefined,
+    }
+  })
 }
 
-export async function* uploadPages(listing: Listing): AsyncGenerator<Upload[], boolean> {
-  const { bucket, prefix, pageMaximum, signal } = listing
-  let marker: { KeyMarker?: string; UploadIdMarker?: string } = {}
-  for (;;) {
-    const command = new ListMultipartUploadsCommand({
-      Bucket: bucket.name,
-      Prefix: prefix,
-      ...(pageMaximum && { MaxUploads: pageMaximum }),
-      ...marker,
-    })
+export function objectPages({ bucket, prefix, pageMaximum, signal }: Listing) {
+  return pagesOf<Stored, string>(async (ContinuationToken) => {
+    const asked = { Bucket: bucket.name, Prefix: prefix, MaxKeys: pageMaximum }
+    const command = new ListObjectsV2Command({ ...asked, ContinuationToken })
     const answer = await request(bucket, signal, (options) => bucket.client.send(command, options))
-    yield (answer.Uploads ?? []).map(({ Key = '', UploadId = '' }) => ({
-      name: Key,
-      uploadId: UploadId,
-    }))
-    if (!answer.IsTruncated) return true
-    const { NextKeyMarker, NextUploadIdMarker } = answer
-    if (!NextKeyMarker) return false
-    marker = {
-      KeyMarker: NextKeyMarker,
-      ...(NextUploadIdMarker && { UploadIdMarker: NextUploadIdMarker }),
+    const { Contents = [], IsTruncated, NextContinuationToken } = answer
+    const items = Contents.map((entry) => storedOf(entry, false))
+    return { items, isTruncated: IsTruncated, next: NextContinuationToken || undefined }
+  })
+}
+
+export function uploadPages({ bucket, prefix, pageMaximum, signal }: Listing) {
+  type Place = { KeyMarker: string; UploadIdMarker: string | undefined }
+  return pagesOf<Upload, Place>(async (from) => {
+    const asked = { Bucket: bucket.name, Prefix: prefix, MaxUploads: pageMaximum }
+    const command = new ListMultipartUploadsCommand({ ...asked, ...from })
+    const answer = await request(bucket, signal, (options) => bucket.client.send(command, options))
+    const { Uploads = [], IsTruncated, NextKeyMarker: key } = answer
+    return {
+      items: Uploads.map(({ Key = '', UploadId = '' }) => ({ name: Key, uploadId: UploadId })),
+      isTruncated: IsTruncated,
+      next: key ? { KeyMarker: key, UploadIdMarker: answer.NextUploadIdMarker } : undefined,
     }
-  }
+  })
 }
 
 function storedOf(
-  entry: {
-    Key?: string | undefined
-    VersionId?: string | undefined
-    Size?: number | undefined
-  },
+  {
+    Key = '',
+    VersionId,
+    Size = 0,
+  }: { Key?: string | undefined; VersionId?: string | undefined; Size?: number | undefined },
   isMarker: boolean,
 ): Stored {
-  return {
-    name: entry.Key ?? '',
-    versionId: entry.VersionId,
-    bytes: entry.Size ?? 0,
-    isMarker,
-  }
+  return { name: Key, versionId: VersionId, bytes: Size, isMarker }
 }

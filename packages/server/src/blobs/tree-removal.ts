@@ -2,6 +2,7 @@ import type { Dirent } from 'node:fs'
 import { lstat, opendir, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inLanes } from '../lanes.ts'
+import { inParts } from '../parts.ts'
 import { BlobFault, type Removed } from './blobs.ts'
 import { unlessMissing } from './durable.ts'
 
@@ -24,7 +25,7 @@ export async function removeTree(
 ): Promise<boolean> {
   let strange: BlobFault | undefined
   const device = await deviceOf(folder)
-  for await (const part of partsOf(folder)) {
+  for await (const part of entriesOf(folder)) {
     const removed = { blobs: 0, bytes: 0 }
     const files = part.filter((entry) => isBlobFile(entry, levels))
     await inLanes(files, unlinksAtOnce, ({ name }) => removeFile(folder, name, removed))
@@ -48,7 +49,7 @@ export async function* filesUnder(
   levels: number | undefined,
 ): AsyncGenerator<string[]> {
   const device = await deviceOf(folder)
-  for await (const part of partsOf(folder)) {
+  for await (const part of entriesOf(folder)) {
     const files = part.filter((entry) => isBlobFile(entry, levels) && !entry.name.startsWith('.'))
     if (files.length > 0) yield files.map(({ name }) => name)
     for (const entry of part.filter((one) => !isBlobFile(one, levels))) {
@@ -111,15 +112,7 @@ async function removeFile(folder: string, name: string, removed: Removed): Promi
 }
 
 /** The entries of a directory, some at a time; none where there is no directory. */
-export async function* partsOf(folder: string): AsyncGenerator<Dirent[]> {
+export async function* entriesOf(folder: string): AsyncGenerator<Dirent[]> {
   const directory = await opendir(folder, { bufferSize: entriesAPart }).catch(unlessMissing)
-  if (!directory) return
-  let part: Dirent[] = []
-  for await (const entry of directory) {
-    part.push(entry)
-    if (part.length < entriesAPart) continue
-    yield part
-    part = []
-  }
-  if (part.length > 0) yield part
+  if (directory) yield* inParts(directory, entriesAPart)
 }

@@ -1,21 +1,47 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { partsOf } from '../parts.ts'
+
 export type CsvValue = string | number | boolean | null
 
 export type CsvColumns<Row> = [name: string, read: (row: Row) => CsvValue][]
 
 const rowsAPart = 500
 
+/** Sends rows as a file of today, `note` being written before any is read. */
+export async function sendCsv<Row>(
+  { method }: FastifyRequest,
+  reply: FastifyReply,
+  {
+    name,
+    columns,
+    read,
+    note,
+  }: {
+    name: string
+    columns: CsvColumns<Row>
+    /** Up to so many rows after one, or from the first on. */
+    read: (after: Row | undefined, limit: number) => Promise<Row[]>
+    note: () => Promise<unknown>
+  },
+): Promise<never> {
+  const day = new Date().toISOString().slice(0, 10)
+  reply
+    .type('text/csv; charset=utf-8')
+    .header('content-disposition', `attachment; filename="${name}-${day}.csv"`)
+  if (method === 'HEAD') return reply.send('') as never
+  await note()
+  return reply.send(Readable.from(csvOf(columns, read), { objectMode: false })) as never
+}
+
 /** Rows as CSV (RFC 4180), read and written part by part until there are no more. */
 export async function* csvOf<Row>(
   columns: CsvColumns<Row>,
-  read: (after: Row | null, limit: number) => Promise<Row[]>,
+  read: (after: Row | undefined, limit: number) => Promise<Row[]>,
 ): AsyncGenerator<string> {
   yield lineOf(columns.map(([name]) => name))
-  let after: Row | null = null
-  for (;;) {
-    const rows: Row[] = await read(after, rowsAPart)
+  for await (const rows of partsOf<Row>(rowsAPart, (after) => read(after, rowsAPart))) {
     yield rows.map((row) => lineOf(columns.map(([, value]) => value(row)))).join('')
-    after = rows.at(-1) ?? null
-    if (rows.length < rowsAPart) return
   }
 }
 

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import {
   type Deletion,
   exportDeletions,
@@ -10,8 +9,7 @@ import {
 } from '@lethe/contract/dashboard-deletions.ts'
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { ApiError, invalid } from '../api-error.ts'
-import { attemptsMaximum } from '../erasure/job-leases.ts'
-import { findReceipt, ReceiptRefused, verifyReceipt } from '../erasure/receipts.ts'
+import { existingReceipt, ReceiptRefused, verifyReceipt } from '../erasure/receipts.ts'
 import { requestDeletion } from '../erasure/request.ts'
 import { publicKeys } from '../erasure/signing-keys.ts'
 import { isStorable } from '../http/body.ts'
@@ -21,7 +19,7 @@ import { writeAudit, writeAuditOfDeletions } from '../members/audit-store.ts'
 import { type Actor, actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import type { Db, Sql } from '../sql.ts'
-import { type CsvColumns, csvOf } from './csv.ts'
+import { type CsvColumns, sendCsv } from './csv.ts'
 import {
   type DeletionFilter,
   findDeletion,
@@ -95,9 +93,10 @@ function listRoutes(app: DashboardApp, { db, cursors }: DashboardContext): void 
       const list = ['deletions of the dashboard', projectId, ...Object.entries(filter)]
       const page = { cursors, list, limit, cursor }
       const { rows, nextCursor } = await readPage(page, ['createdAt', 'id'], async (after, count) =>
-        (await listDeletions(db.sql, projectId, filter, after, count, attemptsMaximum)).map(
-          (deletion) => ({ ...deletion.job, deletion }),
-        ),
+        (await listDeletions(db.sql, projectId, filter, after, count)).map((deletion) => ({
+          ...deletion.job,
+          deletion,
+        })),
       )
       return { deletions: rows.map(({ deletion }) => deletion), nextCursor }
     },
@@ -109,17 +108,12 @@ function listRoutes(app: DashboardApp, { db, cursors }: DashboardContext): void 
       const { projectId, query } = request
       const filter = filterOf(query)
       const actor = actorOf(request)
-      const day = new Date().toISOString().slice(0, 10)
-      reply
-        .type('text/csv; charset=utf-8')
-        .header('content-disposition', `attachment; filename="deletions-${day}.csv"`)
-      if (request.method === 'HEAD') return reply.send('')
-      await writeAudit(db.sql, { ...actor, action: 'deletions.exported', projectId })
-      const csv = csvOf(deletionColumns, (last, limit) => {
-        const after = last && { createdAt: last.job.createdAt, id: last.job.id }
-        return listDeletions(db.sql, projectId, filter, after, limit, attemptsMaximum)
+      return sendCsv(request, reply, {
+        name: 'deletions',
+        columns: deletionColumns,
+        note: () => writeAudit(db.sql, { ...actor, action: 'deletions.exported', projectId }),
+        read: (last, limit) => listDeletions(db.sql, projectId, filter, last?.job ?? null, limit),
       })
-      return reply.send(Readable.from(csv, { objectMode: false }) as never)
     },
   })
 }
@@ -138,13 +132,7 @@ function jobRoutes(app: DashboardApp, { db }: DashboardContext): void {
     handler: async (request) => {
       const { projectId, params } = request
       const { job } = await existingDeletion(db.sql, projectId, params.jobId)
-      const receipt = await findReceipt(db.sql, projectId, job.id)
-      if (receipt === undefined) {
-        throw new ApiError(
-          'receipt_not_found',
-          'There is no receipt yet: it is issued when the job is completed.',
-        )
-      }
+      const receipt = await existingReceipt(db.sql, projectId, job.id)
       const subject = { kind: 'deletion_job', id: job.id } as const
       const actor = actorOf(request)
       await writeAudit(db.sql, { ...actor, action: 'receipt.downloaded', projectId, subject })
@@ -160,7 +148,7 @@ function jobRoutes(app: DashboardApp, { db }: DashboardContext): void {
 }
 
 async function existingDeletion(sql: Sql, projectId: number, id: string): Promise<Deletion> {
-  const deletion = isUuid(id) ? await findDeletion(sql, projectId, id, attemptsMaximum) : undefined
+  const deletion = isUuid(id) ? await findDeletion(sql, projectId, id) : undefined
   if (!deletion) throw new ApiError('deletion_job_not_found', 'No deletion job with this id.')
   return deletion
 }

@@ -1,5 +1,7 @@
 import type { Deletion, DeletionAttempt } from '@lethe/contract/dashboard-deletions.ts'
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import { attemptsMaximum } from '../erasure/job-leases.ts'
+import type { Position } from '../http/page.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
 export interface DeletionFilter {
@@ -11,24 +13,9 @@ export interface DeletionFilter {
   to?: string
 }
 
-/** Where a page of deletions begins: right after this one. */
-export interface DeletionPosition {
-  createdAt: string
-  id: string
-}
-
-interface DeletionRow extends DeletionJob {
-  personId: string | null
+interface DeletionRow extends Omit<Deletion, 'requestedBy' | 'attemptsMaximum'> {
   requestedBy: string
   requesterName: string | null
-  attempts: number
-  step: string | null
-  nextAttemptAt: string | null
-  lastErrorCode: string | null
-  failedAt: string | null
-  removed: Deletion['removed']
-  hasReceipt: boolean
-  purgedAt: string | null
 }
 
 /** Newest requested first. */
@@ -36,9 +23,8 @@ export async function listDeletions(
   sql: Sql,
   projectId: number,
   filter: DeletionFilter,
-  after: DeletionPosition | null,
+  after: Position<'createdAt' | 'id'> | null,
   limit: number,
-  attemptsMaximum: number,
 ): Promise<Deletion[]> {
   const conditions = [fragment`job.project_id = ${projectId}`, ...conditionsOf(filter)]
   if (after) {
@@ -51,20 +37,19 @@ export async function listDeletions(
     where ${join(conditions, ' and ')}
     order by job.created_at desc, job.id desc
     limit ${limit}`
-  return (await named(sql, rows)).map((row) => deletionOf(row, attemptsMaximum))
+  return (await named(sql, rows)).map(deletionOf)
 }
 
 export async function findDeletion(
   sql: Sql,
   projectId: number,
   id: string,
-  attemptsMaximum: number,
 ): Promise<Deletion | undefined> {
   const rows = await sql<DeletionRow>`
     ${selectDeletion(projectId)}
     where job.project_id = ${projectId} and job.id = ${id}`
   const [row] = await named(sql, rows)
-  return row && deletionOf(row, attemptsMaximum)
+  return row && deletionOf(row)
 }
 
 /** Oldest first. */
@@ -116,9 +101,11 @@ export async function previewDeletion(
 }
 
 const selectDeletion = (projectId: number) => fragment`
-  select job.id, job.external_id as "externalId", job.keep_recordings as "keepRecordings",
-    job.status, job.created_at as "createdAt", job.started_at as "startedAt",
-    job.completed_at as "completedAt",
+  select json_build_object(
+      'id', job.id, 'externalId', job.external_id, 'keepRecordings', job.keep_recordings,
+      'status', job.status, 'createdAt', instant_text(job.created_at),
+      'startedAt', instant_text(job.started_at), 'completedAt', instant_text(job.completed_at)
+    ) as job,
     case
       when job.person_id is not null then job.person_id
       when job.status = 'failed' then (
@@ -179,32 +166,8 @@ function conditionsOf({ status, externalId, keepRecordings, from, to }: Deletion
   return conditions
 }
 
-function deletionOf(row: DeletionRow, attemptsMaximum: number): Deletion {
-  const [kind, id = null] = row.requestedBy.split(':')
-  return {
-    job: {
-      id: row.id,
-      externalId: row.externalId,
-      keepRecordings: row.keepRecordings,
-      status: row.status,
-      createdAt: row.createdAt,
-      startedAt: row.startedAt,
-      completedAt: row.completedAt,
-    },
-    personId: row.personId,
-    requestedBy: {
-      kind: kind as Deletion['requestedBy']['kind'],
-      id,
-      name: row.requesterName,
-    },
-    attempts: row.attempts,
-    attemptsMaximum,
-    step: row.step,
-    nextAttemptAt: row.nextAttemptAt,
-    lastErrorCode: row.lastErrorCode,
-    failedAt: row.failedAt,
-    removed: row.removed,
-    hasReceipt: row.hasReceipt,
-    purgedAt: row.purgedAt,
-  }
+function deletionOf({ requestedBy, requesterName: name, ...row }: DeletionRow): Deletion {
+  const [kind, id = null] = requestedBy.split(':')
+  const requester = { kind: kind as Deletion['requestedBy']['kind'], id, name }
+  return { ...row, requestedBy: requester, attemptsMaximum }
 }

@@ -9,7 +9,6 @@ import {
 } from '@lethe/contract/dashboard-persons.ts'
 import type { FastifyReply } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
-import { attemptsMaximum } from '../erasure/job-leases.ts'
 import { isStorable } from '../http/body.ts'
 import { readPage } from '../http/page.ts'
 import { isPersonId } from '../http/parameters.ts'
@@ -76,10 +75,7 @@ function pageRoutes(app: DashboardApp, { db }: DashboardContext): void {
       const id = personIdOf(params)
       const person = await personJson(db.sql, projectId, id)
       const jobId = await findJobOfPerson(db.sql, projectId, id)
-      const deletion =
-        jobId === undefined
-          ? null
-          : ((await findDeletion(db.sql, projectId, jobId, attemptsMaximum)) ?? null)
+      const deletion = (jobId && (await findDeletion(db.sql, projectId, jobId))) ?? null
       if (person === undefined && deletion === null) throw noSuchPerson()
       return sendJson(
         reply,

@@ -5,6 +5,7 @@ import type {
   PersonSummary,
 } from '@lethe/contract/dashboard-persons.ts'
 import { failedDeletions } from '../failed-deletions.ts'
+import type { Position } from '../http/page.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
 /** Sessions of a person counted for a list; a person with more has that many or more. */
@@ -155,18 +156,12 @@ export async function findJobOfPerson(
   return row?.jobId ?? undefined
 }
 
-/** Where a page of browsers begins: right after this one. */
-export interface BrowserPosition {
-  linkedAt: string
-  id: string
-}
-
 /** Newest linked first. */
 export function listPersonBrowsers(
   sql: Sql,
   projectId: number,
   personId: string,
-  after: BrowserPosition | null,
+  after: Position<'linkedAt' | 'id'> | null,
   limit: number,
 ): Promise<PersonBrowser[]> {
   return sql<PersonBrowser>`

@@ -5,6 +5,7 @@ import type {
   sessionSorts,
   troubles,
 } from '@lethe/contract/dashboard-sessions.ts'
+import type { Position } from '../http/page.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
 export interface SessionFilter {
@@ -28,12 +29,6 @@ export interface SessionFilter {
   sort?: (typeof sessionSorts)[number]
 }
 
-/** Where a page of sessions begins: right after this one. */
-export interface SessionPosition {
-  startedAt: string
-  id: string
-}
-
 /** A session may still go on while its last chunk is younger: they come every 30 seconds at least. */
 const liveSeconds = 60
 
@@ -49,6 +44,8 @@ type SessionRow = Omit<SessionSummary, 'person'> & {
   isBeingDeleted: boolean | null
 }
 
+type SessionPosition = Position<'startedAt' | 'id'>
+
 export interface SessionPage {
   sessions: SessionSummary[]
   /** Where the next page begins; null on the last one. */
@@ -61,7 +58,7 @@ export interface SessionPage {
  */
 const windowRows = 5_000
 
-/** Newest started first. */
+/** Newest started first, or of the newest `windowSize` the first in another order: one page of it. */
 export async function listSessions(
   sql: Sql,
   projectId: number,
@@ -70,35 +67,34 @@ export async function listSessions(
   limit: number,
   windowSize = windowRows,
 ): Promise<SessionPage> {
-  if (filter.sort !== undefined) return sortedSessions(sql, projectId, filter, limit, windowSize)
+  const { sort, personId } = filter
   const base = join(baseConditions(projectId, filter, after), ' and ')
   const rare = rareConditions(projectId, filter)
-  const isWindowed = rare.length > 0 && filter.personId === undefined
-  const newest = (rows: number) => fragment`order by s.started_at desc, s.id desc limit ${rows}`
   const isRare = rare.length > 0 ? join(rare, ' and ') : fragment`true`
+  const isWindowed = sort !== undefined || (rare.length > 0 && personId === undefined)
+  const newest = fragment`s.started_at desc, s.id desc`
+  const looked = fragment`order by ${newest} limit ${isWindowed ? windowSize : limit + 1}`
+  const order = sort === undefined ? newest : fragment`${sortKeys[sort]} desc, ${newest}`
   const page =
-    filter.personId === undefined
+    personId === undefined
       ? fragment`
-          select s.*
-          from (
-            select s.* from sessions s where ${base}
-            ${newest(isWindowed ? windowSize : limit + 1)}
-          ) s
-          where ${isRare} ${newest(limit + 1)}`
+          select s.* from (select s.* from sessions s where ${base} ${looked}) s
+          where ${isRare} order by ${order} limit ${limit + 1}`
       : // Each browser of a person gives a page at most: the work goes by browsers, not by sessions.
         fragment`
           select s.*
           from person_browsers l
           cross join lateral (
             select s.* from sessions s
-            where s.browser_id = l.browser_id and ${base} and ${isRare} ${newest(limit + 1)}
+            where s.browser_id = l.browser_id and ${base} and ${isRare} ${looked}
           ) s
-          where l.project_id = ${projectId} and l.person_id = ${filter.personId}
-          ${newest(limit + 1)}`
+          where l.project_id = ${projectId} and l.person_id = ${personId}
+          order by ${order} limit ${limit + 1}`
   const rows = await sql<SessionRow>`
     ${selectSession(projectId, page)}
-    order by s.started_at desc, s.id desc`
+    order by ${order}`
   const sessions = rows.slice(0, limit).map(summaryOf)
+  if (sort !== undefined) return { sessions, next: null }
   if (rows.length > limit) return { sessions, next: sessions.at(-1) ?? null }
   if (!isWindowed) return { sessions, next: null }
   const [end] = await sql<SessionPosition>`
@@ -114,32 +110,6 @@ const sortKeys = {
   longest: seconds,
   most_pages: fragment`s.pages`,
   most_errors: fragment`s.errors + s.failed_requests + s.rage_clicks`,
-}
-
-/** The first of the newest `windowSize` that match, in another order: one page and no more. */
-async function sortedSessions(
-  sql: Sql,
-  projectId: number,
-  filter: SessionFilter,
-  limit: number,
-  windowSize: number,
-): Promise<SessionPage> {
-  const base = join(baseConditions(projectId, filter, null), ' and ')
-  const order = fragment`
-    order by ${sortKeys[filter.sort ?? 'longest']} desc, s.started_at desc, s.id desc`
-  const page = fragment`
-    select s.*
-    from (
-      select s.* from sessions s where ${base}
-      order by s.started_at desc, s.id desc limit ${windowSize}
-    ) s
-    where ${join([fragment`true`, ...rareConditions(projectId, filter)], ' and ')}
-    ${order}
-    limit ${limit}`
-  const rows = await sql<SessionRow>`
-    ${selectSession(projectId, page)}
-    ${order}`
-  return { sessions: rows.map(summaryOf), next: null }
 }
 
 export async function findSessionSummary(

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import {
   type AuditEntry,
   exportAuditEntries,
@@ -12,7 +11,7 @@ import { instantOf, isPersonId, isUuid } from '../http/parameters.ts'
 import { type AuditFilter, listAudit, writeAudit } from '../members/audit-store.ts'
 import { actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
-import { type CsvColumns, csvOf } from './csv.ts'
+import { type CsvColumns, sendCsv } from './csv.ts'
 import { readSystemFacts } from './system-store.ts'
 
 export function systemRoutes(app: DashboardApp, context: DashboardContext): void {
@@ -53,16 +52,14 @@ export function systemRoutes(app: DashboardApp, context: DashboardContext): void
     ...exportAuditEntries,
     handler: async (request, reply) => {
       const filter = filterOf(request.query)
-      const day = new Date().toISOString().slice(0, 10)
-      reply
-        .type('text/csv; charset=utf-8')
-        .header('content-disposition', `attachment; filename="audit-log-${day}.csv"`)
-      if (request.method === 'HEAD') return reply.send('')
-      await writeAudit(db.sql, { ...actorOf(request), action: 'audit.exported' })
-      const csv = csvOf(auditColumns, async (last, limit) =>
-        filter ? listAudit(db.sql, filter, last?.id ?? null, limit) : [],
-      )
-      return reply.send(Readable.from(csv, { objectMode: false }) as never)
+      const actor = actorOf(request)
+      return sendCsv(request, reply, {
+        name: 'audit-log',
+        columns: auditColumns,
+        note: () => writeAudit(db.sql, { ...actor, action: 'audit.exported' }),
+        read: async (last, limit) =>
+          filter ? listAudit(db.sql, filter, last?.id ?? null, limit) : [],
+      })
     },
   })
 

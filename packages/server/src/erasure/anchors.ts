@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import type { AnchorStatement } from '@lethe/contract/receipt.ts'
 import type { JSONWebKeySet } from 'jose'
 import { syncDirectory } from '../blobs/durable.ts'
+import { partsOf } from '../parts.ts'
 import type { Db, Sql } from '../sql.ts'
 import { readClock } from './jobs.ts'
 import {
@@ -51,13 +52,16 @@ const requestSeconds = 20
 /** Anchors the chains that have grown. Returns how many. May be done by several at once, and twice. */
 export async function anchorChains({ db, signer, places }: AnchorOptions): Promise<number> {
   let count = 0
-  for (let after = 0; ; ) {
-    const chains = await db.sql<{ projectId: number; length: number; head: string }>`
+  const parts = partsOf<{ projectId: number; length: number; head: string }>(
+    chainsAPart,
+    (after) => db.sql`
       select project_id as "projectId", length::float8 as length, encode(head, 'hex') as head
       from receipt_chains
-      where length > anchored_length and head is not null and project_id > ${after}
+      where length > anchored_length and head is not null and project_id > ${after?.projectId ?? 0}
       order by project_id
-      limit ${chainsAPart}`
+      limit ${chainsAPart}`,
+  )
+  for await (const chains of parts) {
     for (const { projectId, length, head } of chains) {
       const anchoredAt = await readClock(db.sql)
       await send(
@@ -76,10 +80,9 @@ export async function anchorChains({ db, signer, places }: AnchorOptions): Promi
           anchored_at = ${anchoredAt}::timestamptz
         where project_id = ${projectId}`
       count += 1
-      after = projectId
     }
-    if (chains.length < chainsAPart) return count
   }
+  return count
 }
 
 async function anchorOf(
@@ -160,13 +163,16 @@ export async function compareAnchors(
   for (const projectId of new Set(anchors.map((anchor) => anchor.projectId))) {
     let head: string | null = null
     let last = 0
-    for (let isDone = false; !isDone; ) {
-      const receipts: { number: number; jws: string }[] = await sql`
+    const parts = partsOf<{ number: number; jws: string }>(
+      receiptsAPart,
+      (after) => sql`
         select number::float8 as number, jws
         from receipts
-        where project_id = ${projectId} and number > ${last}
+        where project_id = ${projectId} and number > ${after?.number ?? 0}
         order by number
-        limit ${receiptsAPart}`
+        limit ${receiptsAPart}`,
+    )
+    for await (const receipts of parts) {
       for (const { number, jws } of receipts) {
         const place = `${projectId} ${number}`
         if (number !== last + 1 || previousOf(jws) !== head) {
@@ -180,7 +186,6 @@ export async function compareAnchors(
         anchored.delete(place)
         count += 1
       }
-      isDone = receipts.length < receiptsAPart
     }
   }
   const [missing] = anchored.keys()

@@ -1,4 +1,5 @@
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import type { Position } from '../http/page.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
 /** Who asked for an erasure, for the dashboard: ids alone. */
@@ -60,8 +61,7 @@ export function listDeletionJobs(
   sql: Sql,
   projectId: number,
   { externalId, status }: JobFilter,
-  /** The job after which the page begins. */
-  after: { createdAt: string; id: string } | null,
+  after: Position<'createdAt' | 'id'> | null,
   limit: number,
 ): Promise<DeletionJob[]> {
   const conditions = [fragment`project_id = ${projectId}`]

@@ -1,6 +1,7 @@
 import { createHash, type KeyObject, randomBytes } from 'node:crypto'
 import type { PurgeStatement, ReceiptStatement } from '@lethe/contract/receipt.ts'
 import { CompactSign, compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose'
+import { ApiError } from '../api-error.ts'
 import type { Sql } from '../sql.ts'
 import type { CompletedJob } from './job-leases.ts'
 import type { LedgerKeys } from './ledger.ts'
@@ -165,4 +166,13 @@ export async function findReceipt(
   const [receipt] = await sql<{ jws: string }>`
     select jws from receipts where project_id = ${projectId} and job_id = ${jobId}`
   return receipt?.jws
+}
+
+export async function existingReceipt(sql: Sql, projectId: number, jobId: string): Promise<string> {
+  const receipt = await findReceipt(sql, projectId, jobId)
+  if (receipt !== undefined) return receipt
+  throw new ApiError(
+    'receipt_not_found',
+    'There is no receipt yet: it is issued when the job is completed.',
+  )
 }

@@ -17,7 +17,7 @@ import type { Suppressions } from '../projects/suppressions.ts'
 import type { Db } from '../sql.ts'
 import { findDeletionJob, type JobFilter, listDeletionJobs as listJobs } from './jobs.ts'
 import { findPurgeStatement } from './purge-store.ts'
-import { findReceipt } from './receipts.ts'
+import { existingReceipt } from './receipts.ts'
 import { requestDeletion, requestDeletions as requestMany } from './request.ts'
 import { publicKeys } from './signing-keys.ts'
 
@@ -96,13 +96,7 @@ export const deletionJobRoutes: FastifyPluginAsyncTypebox<DeletionJobOptions> = 
     ...getReceipt,
     handler: async ({ projectId, params }) => {
       const { id } = await existingJob(projectId, params.id)
-      const receipt = await findReceipt(db.short, projectId, id)
-      if (receipt === undefined) {
-        throw new ApiError(
-          'receipt_not_found',
-          'There is no receipt yet: it is issued when the job is completed.',
-        )
-      }
+      const receipt = await existingReceipt(db.short, projectId, id)
       return { receipt, purge: await findPurgeStatement(db.short, projectId, id) }
     },
   })

@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { invalid } from '../api-error.ts'
 
 /** What decides a row's place in its list, by name: texts without spaces, of ASCII. */
-type Position<Name extends string> = Record<Name, string>
+export type Position<Name extends string> = Record<Name, string>
 
 /** Creates and reads the cursors of lists: opaque, and good only for the list they came from. */
 export interface Cursors {

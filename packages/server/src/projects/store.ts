@@ -1,4 +1,4 @@
-import type { Sql } from '../sql.ts'
+import { fragment, type Sql } from '../sql.ts'
 import { hashOfKeyText, type KeyKind, newKeyText } from './key-text.ts'
 
 export interface Project {
@@ -19,6 +19,10 @@ export interface Key {
   expiresAt: string | null
   revokedAt: string | null
 }
+
+const keyColumns = fragment`
+  id, project_id as "projectId", kind, name, last4, created_at as "createdAt",
+  last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"`
 
 export async function createProject(sql: Sql, name: string): Promise<Project> {
   const [project] = await sql<Project>`
@@ -64,16 +68,13 @@ export async function createKey(
     insert into keys (project_id, kind, name, hash, last4, public_text)
     values (${projectId}, ${kind}, ${name}, decode(${hashOfKeyText(text)}, 'hex'),
       ${text.slice(-4)}, ${publicText})
-    returning id, project_id as "projectId", kind, name, last4, created_at as "createdAt",
-      last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"`
+    returning ${keyColumns}`
   return { key: key as Key, text }
 }
 
 export function listKeys(sql: Sql, projectId: number): Promise<Key[]> {
   return sql<Key>`
-    select id, project_id as "projectId", kind, name, last4, created_at as "createdAt",
-      last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"
-    from keys
+    select ${keyColumns} from keys
     where project_id = ${projectId}
     order by created_at, id`
 }

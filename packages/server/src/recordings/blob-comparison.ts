@@ -1,5 +1,6 @@
 import { type Blobs, browserPrefix, isKey } from '../blobs/blobs.ts'
 import type { Log } from '../log.ts'
+import { inParts, partsOf } from '../parts.ts'
 import type { Sql } from '../sql.ts'
 import type { Recordings } from './upload.ts'
 
@@ -136,15 +137,17 @@ export async function* findLostChunks(
   { db: { sql }, blobs }: Pick<Recordings, 'db' | 'blobs'>,
   projectId: number,
 ): AsyncGenerator<LostChunk> {
-  for (let last = '00000000-0000-0000-0000-000000000000'; ; ) {
-    const browsers = await sql<{ id: string }>`
+  const pages = partsOf<{ id: string }>(
+    browsersAPage,
+    (after) => sql`
       select id from browsers
-      where project_id = ${projectId} and id > ${last}::uuid
+      where project_id = ${projectId}
+        and id > ${after?.id ?? '00000000-0000-0000-0000-000000000000'}::uuid
       order by id
-      limit ${browsersAPage}`
+      limit ${browsersAPage}`,
+  )
+  for await (const browsers of pages) {
     for (const { id } of browsers) yield* lostChunksOf(sql, blobs, projectId, id)
-    if (browsers.length < browsersAPage) return
-    last = browsers.at(-1)?.id as string
   }
 }
 
@@ -163,15 +166,4 @@ async function* lostChunksOf(sql: Sql, blobs: Blobs, projectId: number, browserI
   // What was deleted meanwhile is not lost.
   const known = new Set((await readChunks()).map(({ key }) => key))
   for (const { key, ...chunk } of chunks) if (!there.has(key) && known.has(key)) yield chunk
-}
-
-async function* inParts(keys: AsyncIterable<string>, length: number): AsyncGenerator<string[]> {
-  let part: string[] = []
-  for await (const key of keys) {
-    part.push(key)
-    if (part.length < length) continue
-    yield part
-    part = []
-  }
-  if (part.length > 0) yield part
 }

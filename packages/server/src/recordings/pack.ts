@@ -1,6 +1,7 @@
 import { isNoBlob, sessionPrefix } from '../blobs/blobs.ts'
 import { type ChunkContext, open, packTab, SealBroken } from '../blobs/sealing.ts'
 import { inLanes } from '../lanes.ts'
+import { partsOf } from '../parts.ts'
 import { readBrowserKey } from './browser-keys.ts'
 import { intendChunk } from './ingest-store.ts'
 import {
@@ -31,10 +32,11 @@ const readsAtOnce = 8
  */
 export async function packSessions(recordings: Recordings): Promise<number> {
   let packs = 0
-  let last: RestingSession | undefined
   let fault: unknown
-  for (;;) {
-    const sessions = await findRestingSessions(recordings.db.sql, last, sessionsAPart)
+  const parts = partsOf<RestingSession>(sessionsAPart, (after) =>
+    findRestingSessions(recordings.db.sql, after, sessionsAPart),
+  )
+  for await (const sessions of parts) {
     for (const session of sessions) {
       try {
         packs += await packSession(recordings, session)
@@ -42,8 +44,6 @@ export async function packSessions(recordings: Recordings): Promise<number> {
         fault ??= error
       }
     }
-    if (sessions.length < sessionsAPart) break
-    last = sessions.at(-1)
   }
   if (fault !== undefined) throw fault
   return packs

@@ -1,5 +1,5 @@
 import { browserPrefix } from '../blobs/blobs.ts'
-import { fragment, raw, type Sql } from '../sql.ts'
+import { type Fragment, fragment, raw, type Sql } from '../sql.ts'
 
 /*
  * What the erasure and the retention take away, and how they make sure of it. Blobs go before the
@@ -139,32 +139,17 @@ export function browsersOf(
 }
 
 /**
- * Ends some of the intents of these persons' browsers whose time is over: what is dead is never
- * confirmed, also if a clock jumps back. Returns how many.
+ * Ends some of the intents of these persons' browsers, or of closed sessions, whose time is over:
+ * what is dead is never confirmed, also if a clock jumps back. Returns how many.
  */
-export async function killExpiredIntents(
+export function killExpiredIntents(
   sql: Sql,
   projectId: number,
-  personIds: readonly string[],
+  of: readonly string[] | 'closed',
   limit: number = chunkRowsAPart,
 ): Promise<number> {
-  const killed = await sql`
-    update chunks c set state = 'dead' -- fault: drain-ends-intents
-    from (
-      select c.session_id, c.tab, c.number
-      from chunks c
-      join sessions s on s.project_id = c.project_id and s.id = c.session_id
-      join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
-      where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
-        and c.intent_until <= app_now() -- fault: drain-expired
-        and l.person_id = any(${personIds}::bigint[])
-      limit ${limit}
-    ) part
-    where c.project_id = ${projectId} and c.session_id = part.session_id
-      and c.tab = part.tab and c.number = part.number
-      and c.state = 'intent' and c.state <> 'stored'
-    returning c.number`
-  return killed.length
+  const whose = of === 'closed' ? fragment`and s.closed` : joinPersons(of)
+  return killIntents(sql, projectId, whose, fragment`app_now()`, limit)
 }
 
 /**
@@ -177,25 +162,39 @@ export async function killIntentsBefore(
   personId: string,
   instant: string,
 ): Promise<void> {
-  for (let isDone = false; !isDone; ) {
-    const killed = await sql`
-      update chunks c set state = 'dead'
-      from (
-        select c.session_id, c.tab, c.number
-        from chunks c
-        join sessions s on s.project_id = c.project_id and s.id = c.session_id
-        join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
-        where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
-          and c.intent_until <= ${instant}::timestamptz + interval '60 seconds'
-          and l.person_id = ${personId}
-        limit ${chunkRowsAPart}
-      ) part
-      where c.project_id = ${projectId} and c.session_id = part.session_id
-        and c.tab = part.tab and c.number = part.number
-        and c.state = 'intent' and c.state <> 'stored'
-      returning c.number`
-    isDone = killed.length < chunkRowsAPart
-  }
+  const until = fragment`${instant}::timestamptz + interval '60 seconds'`
+  const kill = () => killIntents(sql, projectId, joinPersons([personId]), until, chunkRowsAPart)
+  while ((await kill()) === chunkRowsAPart);
+}
+
+/** Of the browser of a session `s`. */
+const joinPersons = (personIds: readonly string[]) => fragment`
+  join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
+    and l.person_id = any(${personIds}::bigint[])`
+
+/** `whose` goes on from the join with a chunk's session `s`. */
+async function killIntents(
+  sql: Sql,
+  projectId: number,
+  whose: Fragment,
+  until: Fragment,
+  limit: number,
+): Promise<number> {
+  const killed = await sql`
+    update chunks c set state = 'dead' -- fault: drain-ends-intents
+    from (
+      select c.session_id, c.tab, c.number
+      from chunks c
+      join sessions s on s.project_id = c.project_id and s.id = c.session_id ${whose}
+      where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
+        and c.intent_until <= ${until} -- fault: drain-expired
+      limit ${limit}
+    ) part
+    where c.project_id = ${projectId} and c.session_id = part.session_id
+      and c.tab = part.tab and c.number = part.number
+      and c.state = 'intent' and c.state <> 'stored'
+    returning c.number`
+  return killed.length
 }
 
 /** How many uploads of these persons' browsers may still be confirmed. */
@@ -207,10 +206,8 @@ export async function countOpenIntents(
   const [row] = await sql<{ count: number }>`
     select count(*)::integer as count
     from chunks c
-    join sessions s on s.project_id = c.project_id and s.id = c.session_id
-    join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
-    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
-      and l.person_id = any(${personIds}::bigint[])`
+    join sessions s on s.project_id = c.project_id and s.id = c.session_id ${joinPersons(personIds)}
+    where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'`
   return row?.count ?? 0
 }
 

@@ -2,6 +2,7 @@ import type { Session } from '@lethe/contract/session.ts'
 import { isNoBlob } from '../blobs/blobs.ts'
 import { open, packTab, SealBroken } from '../blobs/sealing.ts'
 import type { Log } from '../log.ts'
+import { partsOf } from '../parts.ts'
 import { readBrowserKey } from './browser-keys.ts'
 import { ChunkDamaged, expandChunk } from './chunk-body.ts'
 import { type ChunkPosition, listStoredChunks, type StoredChunk } from './session-store.ts'
@@ -34,15 +35,11 @@ export async function* sessionEvents(
   let last = after
   let gaps = createGaps()
   let isCut = false
-  for (;;) {
-    const chunks = await listStoredChunks(
-      recordings.db.sql,
-      projectId,
-      session.id,
-      tab,
-      last,
-      chunksAPage,
-    )
+  const { sql } = recordings.db
+  const pages = partsOf<StoredChunk>(chunksAPage, (before) =>
+    listStoredChunks(sql, projectId, session.id, tab, before ?? after, chunksAPage),
+  )
+  for await (const chunks of pages) {
     for (const chunk of chunks) {
       const isSameTab = chunk.tab === last?.tab
       if (!isSameTab) {
@@ -70,7 +67,6 @@ export async function* sessionEvents(
         gaps.miss(1)
       }
     }
-    if (chunks.length < chunksAPage) break
   }
   yield* gaps.end(session)
 }

@@ -1,5 +1,6 @@
 import type { Session, SessionTab } from '@lethe/contract/session.ts'
 import { packTab } from '../blobs/sealing.ts'
+import type { Position } from '../http/page.ts'
 import { fragment, type Sql } from '../sql.ts'
 
 const sessionColumns = fragment`
@@ -9,12 +10,6 @@ const sessionColumns = fragment`
   s.rage_clicks as "rageClicks", s.dead_clicks as "deadClicks", s.chunks, s.bytes::float8 as bytes, s.pages, s.url,
   s.user_agent as "userAgent", s.country, s.sdk_version as "sdkVersion"`
 
-/** Where a page of sessions begins: right after this one. */
-export interface SessionPosition {
-  startedAt: string
-  id: string
-}
-
 /**
  * The sessions of a person, newest started first; undefined where there is no such person. Each of
  * its browsers gives a page at most, so the work is bounded by browsers and not by sessions.
@@ -23,7 +18,7 @@ export async function listSessionsOfPerson(
   sql: Sql,
   projectId: number,
   externalId: string,
-  after: SessionPosition | null,
+  after: Position<'startedAt' | 'id'> | null,
   limit: number,
 ): Promise<Session[] | undefined> {
   const [person] = await sql<{ id: string }>`

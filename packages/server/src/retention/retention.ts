@@ -1,10 +1,12 @@
 import { BlobFault, type Blobs, browserPrefix, sessionPrefix } from '../blobs/blobs.ts'
 import { inLanes } from '../lanes.ts'
+import { partsOf } from '../parts.ts'
 import { destroyBrowserKeys } from '../recordings/browser-keys.ts'
 import {
   chunkRowsAPart,
   deleteBrowsers,
   deleteRowsOfSessions,
+  killExpiredIntents,
   type OwnedSession,
 } from '../recordings/removal.ts'
 import type { Recordings } from '../recordings/upload.ts'
@@ -80,14 +82,13 @@ async function deleteOwnedSessions(
   faults: BlobFault[],
 ): Promise<void> {
   const { db, blobs } = recordings
-  let afterId: string | null = null
-  for (;;) {
-    const sessions: OwnedSession[] = await drainedSessions(db.sql, projectId, afterId)
-    const prefixOf = ({ id, browserId }: OwnedSession) => sessionPrefix(projectId, browserId, id)
+  const prefixOf = ({ id, browserId }: OwnedSession) => sessionPrefix(projectId, browserId, id)
+  const parts = partsOf<OwnedSession>(sessionsAPart, (after) =>
+    drainedSessions(db.sql, projectId, after?.id ?? null),
+  )
+  for await (const sessions of parts) {
     const deleted = await deleteBlobs(blobs, sessions, prefixOf, faults)
     await deleteRows(db, projectId, deleted, expired)
-    if (sessions.length < sessionsAPart) return
-    afterId = sessions.at(-1)?.id ?? null
   }
 }
 
@@ -151,7 +152,7 @@ async function drainedSessions(
   projectId: number,
   afterId: string | null,
 ): Promise<OwnedSession[]> {
-  while ((await endIntents(sql, projectId)) === chunkRowsAPart);
+  while ((await killExpiredIntents(sql, projectId, 'closed')) === chunkRowsAPart);
   return sql<OwnedSession>`
     select id, browser_id as "browserId"
     from sessions s
@@ -165,29 +166,6 @@ async function drainedSessions(
     limit ${sessionsAPart}`
 }
 
-/** Some of those of closed sessions whose time is over. Returns how many. */
-export async function endIntents(
-  sql: Sql,
-  projectId: number,
-  limit: number = chunkRowsAPart,
-): Promise<number> {
-  const ended = await sql`
-    update chunks c set state = 'dead'
-    from (
-      select c.session_id, c.tab, c.number
-      from chunks c
-      join sessions s on s.project_id = c.project_id and s.id = c.session_id and s.closed
-      where c.project_id = ${projectId} and c.state = 'intent' and c.state <> 'stored'
-        and c.intent_until <= app_now()
-      limit ${limit}
-    ) part
-    where c.project_id = ${projectId} and c.session_id = part.session_id
-      and c.tab = part.tab and c.number = part.number
-      and c.state = 'intent' and c.state <> 'stored'
-    returning c.number`
-  return ended.length
-}
-
 /**
  * Of the browsers that are marked, those that have no session any more. They are retired first, so
  * that no start can give one a session in between; then key, blobs and row are deleted.
@@ -198,14 +176,16 @@ async function deleteUnusedBrowsers(
   faults: BlobFault[],
 ): Promise<number> {
   let deleted = 0
-  let afterId: string | null = null
-  for (;;) {
-    const marked: { id: string }[] = await db.sql`
+  const parts = partsOf<{ id: string }>(
+    browsersAPart,
+    (after) => db.sql`
       select id from browsers
       where project_id = ${projectId} and to_check
-        and id > coalesce(${afterId}::uuid, '00000000-0000-0000-0000-000000000000')
+        and id > coalesce(${after?.id ?? null}::uuid, '00000000-0000-0000-0000-000000000000')
       order by id
-      limit ${browsersAPart}`
+      limit ${browsersAPart}`,
+  )
+  for await (const marked of parts) {
     const ids = marked.map(({ id }) => id)
     const unused = await db.begin((tx) => retireUnused(tx, projectId, ids))
     if (unused.length > 0) {
@@ -214,9 +194,8 @@ async function deleteUnusedBrowsers(
       const gone = await deleteBlobs(blobs, unused, prefixOf, faults)
       deleted += await db.begin((tx) => deleteFromPersons(tx, projectId, gone))
     }
-    if (marked.length < browsersAPart) return deleted
-    afterId = ids.at(-1) ?? null
   }
+  return deleted
 }
 
 async function deleteFromPersons(tx: Sql, projectId: number, browserIds: string[]) {

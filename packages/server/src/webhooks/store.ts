@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Webhook, WebhookDelivery, WebhookEvent } from '@lethe/contract/dashboard-webhooks.ts'
 import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { notifyDeliveries } from '../erasure/jobs.ts'
+import type { Position } from '../http/page.ts'
 import { fragment, type Sql } from '../sql.ts'
 
 const webhookColumns = fragment`
@@ -91,18 +92,12 @@ const deliveryColumns = fragment`
   next_attempt_at as "nextAttemptAt", ended_at as "endedAt", last_status as "lastStatus",
   last_error_code as "lastErrorCode"`
 
-/** Where a page of deliveries begins: right after this one. */
-export interface DeliveryPosition {
-  createdAt: string
-  id: string
-}
-
 /** Newest first. */
 export function listDeliveries(
   sql: Sql,
   projectId: number,
   webhookId: string,
-  after: DeliveryPosition | null,
+  after: Position<'createdAt' | 'id'> | null,
   limit: number,
 ): Promise<WebhookDelivery[]> {
   return sql<WebhookDelivery>`
