@@ -135,12 +135,11 @@ export async function findStatuses(
   jobs: readonly { projectId: number; jobId: string }[],
 ): Promise<Map<string, { status: DeletionJob['status']; requestedBy: Requester }>> {
   const found = new Map<string, { status: DeletionJob['status']; requestedBy: Requester }>()
-  for (const id of new Set(jobs.map(({ projectId }) => projectId))) {
-    const ids = jobs.filter(({ projectId }) => projectId === id).map(({ jobId }) => jobId)
+  for (const [projectId, its] of Map.groupBy(jobs, (one) => one.projectId)) {
     const rows = await sql<{ id: string; status: DeletionJob['status']; requestedBy: Requester }>`
       select id, status, requested_by as "requestedBy"
       from deletion_jobs
-      where project_id = ${id} and id = any(${ids}::uuid[])`
+      where project_id = ${projectId} and id = any(${its.map(({ jobId }) => jobId)}::uuid[])`
     for (const { id, ...job } of rows) found.set(id, job)
   }
   return found

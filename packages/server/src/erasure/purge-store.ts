@@ -102,14 +102,13 @@ export async function noteStatements(
   purgedAt: string,
   signed: readonly { projectId: number; jobId: string; jws: string }[],
 ): Promise<void> {
-  for (const project of new Set(signed.map(({ projectId }) => projectId))) {
-    const its = signed.filter(({ projectId }) => projectId === project)
+  for (const [projectId, its] of Map.groupBy(signed, (one) => one.projectId)) {
     await sql`
       update job_purges j set purged_at = ${purgedAt}::timestamptz, jws = one.jws
       from unnest(
         ${its.map(({ jobId }) => jobId)}::uuid[],
         ${its.map(({ jws }) => jws)}::text[]) as one (job_id, jws)
-      where j.project_id = ${project} and j.job_id = one.job_id and j.purge_id = ${id}`
+      where j.project_id = ${projectId} and j.job_id = one.job_id and j.purge_id = ${id}`
   }
 }
 

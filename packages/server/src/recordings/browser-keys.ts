@@ -107,8 +107,8 @@ export async function collectUnusedKeys(sql: Sql, keySql: Sql): Promise<number> 
       where unchecked_since < now() - ${uncheckedMinutes} * interval '1 minute'
       order by unchecked_since
       limit ${keysAPart}`
-    for (const projectId of new Set(keys.map((key) => key.projectId))) {
-      const ids = keys.filter((key) => key.projectId === projectId).map((key) => key.browserId)
+    for (const [projectId, its] of Map.groupBy(keys, (key) => key.projectId)) {
+      const ids = its.map(({ browserId }) => browserId)
       const browsers = await sql<{ id: string }>`
         select id from browsers where project_id = ${projectId} and id = any(${ids}::uuid[])`
       const used = new Set(browsers.map((browser) => browser.id))

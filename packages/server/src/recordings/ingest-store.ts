@@ -329,8 +329,8 @@ export async function killOldIntents(
     order by intent_until, blob_key
     limit ${limit}`
   const dead: DeadChunk[] = []
-  for (const id of new Set(old.map(({ projectId }) => projectId))) {
-    const keys = old.filter(({ projectId }) => projectId === id).map(({ blobKey }) => blobKey)
+  for (const [id, its] of Map.groupBy(old, ({ projectId }) => projectId)) {
+    const keys = its.map(({ blobKey }) => blobKey)
     dead.push(
       ...(await sql<DeadChunk>`
         with part as (

@@ -182,8 +182,8 @@ export async function collectDeadChunks(sql: Sql, blobs: Blobs): Promise<number>
   let fault: unknown
   for (;;) {
     const { dead, last: next } = await killOldIntents(sql, last, deadChunksAPart)
-    for (const projectId of new Set(dead.map((chunk) => chunk.projectId))) {
-      const keys = dead.filter((one) => one.projectId === projectId).map((one) => one.blobKey)
+    for (const [projectId, its] of Map.groupBy(dead, (chunk) => chunk.projectId)) {
+      const keys = its.map(({ blobKey }) => blobKey)
       try {
         await blobs.delete(keys)
         await deleteDeadChunks(sql, projectId, keys)

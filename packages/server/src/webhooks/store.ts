@@ -262,11 +262,11 @@ export async function deleteOldDeliveries(sql: Sql, days: number, limit: number)
     from webhook_deliveries
     where state <> 'pending' and ended_at < app_now() - ${days} * interval '1 day'
     limit ${limit}`
-  for (const project of new Set(old.map(({ projectId }) => projectId))) {
-    const ids = old.filter(({ projectId }) => projectId === project).map(({ id }) => id)
+  for (const [projectId, its] of Map.groupBy(old, (one) => one.projectId)) {
+    const ids = its.map(({ id }) => id)
     await sql`
       delete from webhook_deliveries
-      where project_id = ${project} and id = any(${ids}::uuid[]) and state <> 'pending'`
+      where project_id = ${projectId} and id = any(${ids}::uuid[]) and state <> 'pending'`
   }
   return old.length
 }
