@@ -45,6 +45,11 @@ async function main(words: string[]): Promise<number> {
     await runCommand(lethe, { rawArgs: words })
     return 0
   } catch (error) {
+    // A group of commands, such as `lethe keys`, does nothing by itself.
+    if (error instanceof Error && 'code' in error && error.code === 'E_NO_COMMAND') {
+      await showUsage(...(await commandNamedBy(words)))
+      return 2
+    }
     const { report } = await import('./report.ts')
     return report(error)
   }

@@ -247,6 +247,8 @@ describe('projects and keys', () => {
       const { code, out } = await run([...words])
       expect([code, out.includes(shown)]).toEqual([0, true])
     }
+    const { code, out } = await run(['keys'])
+    expect([code, out.includes('revoke')]).toEqual([2, true])
   })
 })
 
