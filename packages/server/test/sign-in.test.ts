@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import {
+  changePassword,
   confirmSecondFactor,
+  getMe,
   proveIdentity,
   signIn,
   signInWithCode,
@@ -10,11 +12,13 @@ import { listProjects } from '@lethe/contract/dashboard-projects.ts'
 import { listAuditEntries } from '@lethe/contract/dashboard-system.ts'
 import { describe, expect } from 'vitest'
 import { openSignIn } from '../src/members/open-sign-in.ts'
-import { openPool, type Sql } from '../src/sql.ts'
+import { deleteMember, replacePassword } from '../src/members/store.ts'
+import { type Db, openPool, type Sql } from '../src/sql.ts'
 import { codeOf, wrongCodeOf } from './authenticator.ts'
 import {
   test as base,
   type Dashboard,
+  eventually,
   newVisitor,
   password,
   refusalOf,
@@ -157,6 +161,67 @@ describe('tries of passwords', () => {
     await times(db.sql, 19, guess)
     expect(await guess()).toBe('credentials_wrong')
     expect(await guess()).toBe('rate_limited')
+  })
+})
+
+describe('a sign-in that is under way', () => {
+  /** Something happens to the member once the password was checked, before there is a sign-in. */
+  async function meanwhile(
+    { db, dashboard }: { db: Db; dashboard: Dashboard },
+    change: (tx: Sql, memberId: string) => Promise<void>,
+  ) {
+    await db.sql`delete from auth.limits`
+    const { memberId, email } = await dashboard.member('viewer')
+    const visitor = dashboard.visitor()
+    const signingIn = db.begin(async (tx) => {
+      // Its row refers to the member's.
+      await tx`select from auth.members where id = ${memberId} for update`
+      const waiting = refusalOf(visitor.call(signIn, { body: { email, password } }))
+      await eventually(
+        async () =>
+          (
+            await db.sql`
+            select from pg_stat_activity
+            where wait_event_type = 'Lock' and query like '%"sign_ins"%'`
+          ).length > 0,
+      )
+      await change(tx, memberId)
+      return { waiting }
+    })
+    const refusal = await (await signingIn).waiting
+    const { member } = (await visitor.call(getMe, {})).body
+    return {
+      refusal,
+      member,
+      kept: await db.sql`select from auth.sign_ins where member_id = ${memberId}`,
+    }
+  }
+  const refused = { refusal: { status: 401, code: 'credentials_wrong' }, member: null, kept: [] }
+
+  test('ends when the password is reset or changed', async ({ db, dashboard }) => {
+    const reset = (tx: Sql, memberId: string) => replacePassword(tx, memberId, 'another hash')
+    expect(await meanwhile({ db, dashboard }, reset)).toEqual(refused)
+  })
+
+  test('ends when the member is removed', async ({ db, dashboard }) => {
+    expect(await meanwhile({ db, dashboard }, deleteMember)).toEqual(refused)
+  })
+
+  test('and waits for its code ends when the password is changed', async ({ db, dashboard }) => {
+    await db.sql`delete from auth.limits`
+    const member = await dashboard.member('viewer')
+    const { secret } = (await member.call(startSecondFactor, { body: { password } })).body
+    await member.call(confirmSecondFactor, { body: { code: codeOf(secret, -1) } })
+    const thief = dashboard.visitor()
+    const { body } = await thief.call(signIn, { body: { email: member.email, password } })
+    expect(body.next).toBe('code')
+    await member.call(changePassword, {
+      body: { currentPassword: password, newPassword: wrong, code: codeOf(secret) },
+    })
+    const code = codeOf(secret, 1)
+    expect(await refusalOf(thief.call(signInWithCode, { body: { code } }))).toEqual(refused.refusal)
+    const again = await member.call(signIn, { body: { email: member.email, password: wrong } })
+    expect(again.body.next).toBe('code')
   })
 })
 

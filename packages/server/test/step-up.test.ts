@@ -227,6 +227,31 @@ describe('a link', () => {
     expect(await second.use()).toEqual(dead)
   })
 
+  test('to reset a password ends when its member gets another right or password', async ({
+    db,
+    dashboard,
+  }) => {
+    await db.sql`delete from auth.limits`
+    const owner = await dashboard.member('owner')
+    const admin = await dashboard.member('admin')
+    const victim = await dashboard.member('viewer')
+    const { memberId } = victim
+    const params = { memberId }
+    const link = async () =>
+      tokenOf((await admin.call(makeResetLink, { params, body: {} })).body.link)
+    const use = (token: string) =>
+      refusalOf(dashboard.visitor().call(resetPassword, { body: { token, password } }))
+
+    const ofPassword = await link()
+    const body = { currentPassword: password, newPassword: 'another horse battery staple' }
+    await victim.call(changePassword, { body })
+    expect(await use(ofPassword)).toEqual(linkInvalid)
+    // Nobody becomes an owner by a link that was made for a viewer.
+    const ofRights = await link()
+    await owner.call(updateMember, { params, body: { role: 'owner' } })
+    expect(await use(ofRights)).toEqual(linkInvalid)
+  })
+
   test('cannot be created by somebody who loses the rights meanwhile', async ({
     db,
     dashboard,

@@ -206,7 +206,7 @@ const acrossProjects: Record<string, string> = {
   'distribute.ts readNodes': 'the catalogue of Citus names the table',
   'erasure/jobs.ts listDeletionJobs': 'the same',
   'dashboard/system-store.ts readSystemFacts': 'counts of the whole installation',
-  'members/store.ts deleteLinksMadeBy': 'a member belongs to no project',
+  'members/store.ts deleteLinksOf': 'a member belongs to no project',
   'members/store.ts deleteEnded': 'upkeep of the whole',
   'operations/facts.ts readFacts': 'the same',
   'projects/store.ts revokeKey': 'the command names a key by its id alone',

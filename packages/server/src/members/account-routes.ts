@@ -21,7 +21,8 @@ import { deletePasskeysOf } from './passkey-store.ts'
 import { prove, tryCode } from './proofs.ts'
 import { isRecentlyProven } from './step-up.ts'
 import {
-  deleteLinksMadeBy,
+  deleteLinksOf,
+  deleteWaitingSignIns,
   endOtherSignIns as endOthers,
   listSignIns as listRows,
   noteProof,
@@ -61,7 +62,10 @@ function passwordRoutes(app: DashboardApp, context: DashboardContext): void {
       const { token } = await takeAnswer<{ token: string }>(request, reply, answer)
       await noteProof(db.sql, { token })
       // The old password may have been stolen.
-      await db.begin((tx) => deleteLinksMadeBy(tx, id))
+      await db.begin(async (tx) => {
+        await deleteLinksOf(tx, id)
+        await deleteWaitingSignIns(tx, id)
+      })
       await note(db.sql, request, 'member.password_changed')
       return {}
     },

@@ -20,7 +20,7 @@ import { mayManage, permissionsOf, type Rights } from './permissions.ts'
 import {
   countOwners,
   deleteInvitation,
-  deleteLinksMadeBy,
+  deleteLinksOf,
   deleteMember,
   findInvitation,
   findMember,
@@ -121,7 +121,7 @@ function changeRoutes(app: DashboardApp, { db }: DashboardContext): void {
           subject: { kind: 'member', id: before.id },
           details: { email: before.email, ...after },
         })
-        if (!isSame(before, after)) await deleteLinksMadeBy(tx, before.id)
+        if (!isSame(before, after)) await deleteLinksOf(tx, before.id)
         return updateMember(tx, before.id, after)
       })
       return { member: member as Member }

@@ -16,8 +16,15 @@ import { publicUrlOf } from './origin.ts'
 import { isAnsweredByPasskey } from './passkeys.ts'
 import { permissionsOf } from './permissions.ts'
 import { tryCode } from './proofs.ts'
-import { completeSignIn, noteFailure, signInByPassword, waitingSignInOf } from './sign-in.ts'
-import { findMember, hasOwner } from './store.ts'
+import {
+  completeSignIn,
+  noteFailure,
+  refuseUnlessCurrent,
+  signInByPassword,
+  unlessRemoved,
+  waitingSignInOf,
+} from './sign-in.ts'
+import { findMember, hasOwner, readPasswordHash } from './store.ts'
 import { limitCodes, limitSignIns } from './tries.ts'
 
 export function signInRoutes(app: DashboardApp, context: DashboardContext): void {
@@ -56,17 +63,21 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
       const waiting = await waitingSignInOf(context, request)
       if (!waiting) throw wrongCode()
       const { member, cookie } = waiting
-      const browser = await knownBrowserOf(context, request, member.email)
+      const { email } = member
+      const passwordHash = await readPasswordHash(db.sql, email)
+      const browser = await knownBrowserOf(context, request, email)
       await limitCodes(db.sql, { memberId: member.id, browser })
       // The cookie of a sign-in that is there already is no part of this one.
       const given = { ...request.body, cookie, memberId: member.id }
-      const answer = await tryFactor(context, request, given)
-      if (answer) relayCookies(answer.headers, request, reply)
+      const answer = await tryFactor(context, request, given).catch(unlessRemoved)
       if (!answer?.ok) {
+        if (answer) relayCookies(answer.headers, request, reply)
         await noteFailure(db.sql, request, 'member.second_factor_failed', member)
         throw wrongCode()
       }
       const { token } = (await answer.json()) as { token: string }
+      await refuseUnlessCurrent(context, { email, passwordHash, token }, wrongCode)
+      relayCookies(answer.headers, request, reply)
       await completeSignIn(context, request, reply, { memberId: member.id, token })
       return {}
     },

@@ -10,7 +10,15 @@ import { headersOf } from './authenticate.ts'
 import { cookieOf, cookiePrefix, relayCookies } from './cookies.ts'
 import { knowBrowser } from './known-browser.ts'
 import type { SignIn } from './open-sign-in.ts'
-import { findMember, findMemberByEmail, findWaitingMember, noteProof, noteSignIn } from './store.ts'
+import {
+  findMember,
+  findMemberByEmail,
+  findWaitingMember,
+  keepSignIn,
+  noteProof,
+  noteSignIn,
+  readPasswordHash,
+} from './store.ts'
 
 interface Parts {
   db: Db
@@ -31,21 +39,45 @@ export async function signInByPassword(
   reply: FastifyReply,
   credentials: { email: string; password: string },
 ): Promise<'done' | 'code'> {
+  const { email } = credentials
   const { api } = await parts.signIn()
+  const passwordHash = await readPasswordHash(parts.db.sql, email)
   const answer = await passwordInTurn(networkOf(request.ip), () =>
     api.signInEmail({ body: credentials, headers: headersOf(request), asResponse: true }),
-  )
-  if (!answer.ok) {
-    const member = await findMemberByEmail(parts.db.sql, credentials.email)
+  ).catch(unlessRemoved)
+  if (!answer?.ok) {
+    const member = await findMemberByEmail(parts.db.sql, email)
     // An unknown email leaves no entry: anybody could fill the log with those.
     if (member) await noteFailure(parts.db.sql, request, 'member.sign_in_failed', member)
-    throw new ApiError('credentials_wrong', 'The email or the password is wrong.')
+    throw wrongPassword()
   }
+  const { user, token } = (await answer.json()) as { user?: { id: string }; token?: string }
+  await refuseUnlessCurrent(parts, { email, passwordHash, token }, wrongPassword)
   relayCookies(answer.headers, request, reply)
-  const { user, token } = (await answer.json()) as { user?: { id: string }; token: string }
-  if (user === undefined) return 'code'
+  if (user === undefined || token === undefined) return 'code'
   await completeSignIn(parts, request, reply, { memberId: user.id, token })
   return 'done'
+}
+
+function wrongPassword(): ApiError {
+  return new ApiError('credentials_wrong', 'The email or the password is wrong.')
+}
+
+/** For `.catch`: the member was removed meanwhile, and a sign-in refers to its member. */
+export function unlessRemoved(error: unknown): undefined {
+  if ((error as { code?: string }).code !== foreignKeyViolation) throw error
+}
+
+const foreignKeyViolation = '23503'
+
+/** Refuses a sign-in whose password was changed while it went on: nobody has its cookie yet. */
+export async function refuseUnlessCurrent(
+  { db }: Pick<Parts, 'db'>,
+  begun: { email: string; passwordHash: string | undefined; token: string | undefined },
+  refusal: () => ApiError,
+): Promise<void> {
+  const { email, passwordHash = '', token = '' } = begun
+  if (!(await keepSignIn(db.sql, { email, passwordHash, token }))) throw refusal()
 }
 
 /** What follows of a sign-in by all that the member has to give. */

@@ -82,7 +82,7 @@ export async function renameMember(
 
 /** The sign-ins, the password and the links of a member go with it. */
 export async function deleteMember(tx: Sql, id: string): Promise<void> {
-  await deleteLinksMadeBy(tx, id)
+  await deleteLinksOf(tx, id)
   await tx`delete from auth.members where id = ${id}`
 }
 
@@ -105,6 +105,40 @@ export async function findWaitingMember(sql: Sql, identifier: string): Promise<M
   return member
 }
 
+/** What a member's password is compared with: another one for each password that is set. */
+export async function readPasswordHash(sql: Sql, email: string): Promise<string | undefined> {
+  const [credential] = await sql<{ password: string }>`
+    select c.password
+    from auth.members m
+    join auth.credentials c on c.member_id = m.id and c.provider_id = 'credential'
+    where m.email = ${email}`
+  return credential?.password
+}
+
+/**
+ * Keeps a sign-in that was begun with this password, or ends it where the member has another one by
+ * now. A change of the password ends the sign-ins that are there; this waits for one that is under
+ * way. Returns whether the sign-in was kept.
+ */
+export async function keepSignIn(
+  sql: Sql,
+  { email, passwordHash, token }: { email: string; passwordHash: string; token: string },
+): Promise<boolean> {
+  const [same] = await sql`
+    select
+    from auth.members m
+    join auth.credentials c on c.member_id = m.id and c.provider_id = 'credential'
+    where m.email = ${email} and c.password = ${passwordHash}
+    for share of c`
+  if (!same) await sql`delete from auth.sign_ins where token = ${token}`
+  return same !== undefined
+}
+
+/** Of a member whose password is another one now: sign-ins that wait for the second factor. */
+export async function deleteWaitingSignIns(tx: Sql, memberId: string): Promise<void> {
+  await tx`delete from auth.verifications where value = ${memberId}`
+}
+
 /** Locks a member's row, so that their rights stay what they are until the transaction ends. */
 export async function lockMember(tx: Sql, id: string): Promise<Rights | undefined> {
   const [rights] = await tx<Rights>`
@@ -125,14 +159,17 @@ export async function replacePassword(tx: Sql, id: string, passwordHash: string)
   await tx`
     update auth.members set has_second_factor = false, updated_at = app_now() where id = ${id}`
   await tx`delete from auth.sign_ins where member_id = ${id}`
-  await deleteLinksMadeBy(tx, id)
+  await deleteLinksOf(tx, id)
 }
 
-/** Links end with their creator's rights; those of a removed member are deleted with the row. */
-export async function deleteLinksMadeBy(tx: Sql, memberId: string): Promise<void> {
+/**
+ * Links end with their creator's rights, and a reset link with those of its member: its creator was
+ * allowed to take over the member as it was then. Those of a removed member are deleted with the row.
+ */
+export async function deleteLinksOf(tx: Sql, memberId: string): Promise<void> {
   // Waits for those that are being made, so that they are deleted too.
   await tx`select from auth.members where id = ${memberId} for update`
-  await tx`delete from auth.links where made_by = ${memberId}`
+  await tx`delete from auth.links where made_by = ${memberId} or member_id = ${memberId}`
   await tx`delete from session_links where made_by = ${memberId}`
 }
 
