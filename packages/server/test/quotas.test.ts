@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect } from 'vitest'
 import { readProjectSummary } from '../src/dashboard/project-store.ts'
 import { createMetrics } from '../src/metrics.ts'
@@ -52,12 +53,38 @@ describe('the bytes of a day', () => {
     expect(summary.recordingsRefusedToday).toBeGreaterThanOrEqual(2)
   })
 
+  test('of a project are those that were stored: nobody fills it with what is refused', async ({
+    recordings,
+    address,
+    project,
+    db,
+  }) => {
+    const service = await startIngesting(recordings, address, project, {
+      ingestLimits: { ...unlimited, bytesPerProject: chunk.length * 2 },
+    })
+    const place = await service.start()
+    const damaged = `${chunk}}`
+    for (let number = 0; number < 3; number++) {
+      expect((await service.chunk({ ...place, number }, damaged)).status).toBe(400)
+      const nowhere = { ...place, browserId: randomUUID(), number }
+      expect((await service.chunk(nowhere, chunk)).status).toBe(410)
+    }
+    const statuses = []
+    for (let number = 0; number < 3; number++) {
+      statuses.push((await service.chunk({ ...place, number }, chunk)).status)
+    }
+    expect(statuses).toEqual([200, 200, 429])
+    await service.close()
+    const summary = await readProjectSummary(db.sql, project.id)
+    expect(summary.recordedBytesToday).toBe(chunk.length * 2)
+  })
+
   test('of a project are limited while they are being added up, too', async ({ project, db }) => {
     const limits = { bytesPerProject: 100, bytesPerAddress: 0 }
     const quotas = openQuotas(db.sql, limits, (exceeded) => new Error(exceeded))
-    quotas.count(project.id, '10.0.0.1', 60)
+    quotas.countStored(project.id, 60)
     await quotas.flush()
-    quotas.count(project.id, '10.0.0.1', 60)
+    quotas.countStored(project.id, 60)
     let flushed: Promise<void> | undefined
     await db.begin(async (tx) => {
       await tx`select from ingest_usage where project_id = ${project.id} for update`

@@ -292,7 +292,8 @@ const chunkRoutes: FastifyPluginAsyncTypebox<Gated> = async (
       if (!isUuid(browserId) || !isUuid(sessionId)) throw browserRetired()
       const place = { projectId, browserId, sessionId, tab, number }
       const chunk = (body as Buffer | undefined) ?? Buffer.alloc(0)
-      quotas.count(projectId, networkOf(ip), chunk.length)
+      const { length } = chunk
+      quotas.countSent(networkOf(ip), length)
       const leave = limited('uploads_at_once', projectId, () => enter(networkOf(ip)))
       let outcome: UploadOutcome
       try {
@@ -306,6 +307,7 @@ const chunkRoutes: FastifyPluginAsyncTypebox<Gated> = async (
       }
       switch (outcome) {
         case 'stored':
+          quotas.countStored(projectId, length)
           return { next: 'continue' as const }
         case 'in_flight':
           throw new ApiError('chunk_in_flight', 'This chunk is already being uploaded.')

@@ -3,16 +3,19 @@ import type { Sql } from '../sql.ts'
 export interface Quotas {
   /** Throws a refusal where the project or the network has sent its bytes of the day. */
   admit(projectId: number, network: string): void
-  count(projectId: number, network: string, bytes: number): void
+  /** What arrived, whatever comes of it. */
+  countSent(network: string, bytes: number): void
+  /** What was stored: refused chunks, and those that a store could not take, fill no project's day. */
+  countStored(projectId: number, bytes: number): void
   countRefused(projectId: number): void
   /** Adds what was counted since the last time to what all processes counted. */
   flush(): Promise<void>
 }
 
 export interface QuotaLimits {
-  /** Bytes of chunks a day, over all processes; 0 is no limit. */
+  /** Bytes of stored chunks a day, over all processes; 0 is no limit. */
   bytesPerProject: number
-  /** The same from one network, in each process: addresses are written nowhere. */
+  /** Bytes of chunks from one network, in each process: addresses are written nowhere. */
   bytesPerAddress: number
 }
 
@@ -60,9 +63,11 @@ export function openQuotas(
         throw refuse('bytes_per_address', projectId)
       }
     },
-    count(projectId, network, bytes) {
-      usageOf(projectId).added.bytes += bytes
+    countSent(network, bytes) {
       byNetwork.set(network, bytesOfNetwork(network) + bytes)
+    },
+    countStored(projectId, bytes) {
+      usageOf(projectId).added.bytes += bytes
     },
     countRefused(projectId) {
       usageOf(projectId).added.refused += 1
