@@ -16,6 +16,7 @@ import {
   updateKey,
   updateProject,
 } from '@lethe/contract/dashboard-projects.ts'
+import { listAuditEntries } from '@lethe/contract/dashboard-system.ts'
 import { describe, expect } from 'vitest'
 import { password, refusalOf, test } from './dashboard-fixtures.ts'
 import { sendRaw } from './fixtures.ts'
@@ -102,6 +103,7 @@ describe('projects', () => {
     })
     const body = { publicKey: String(publicKey) }
     const [key] = (await owner.call(addIdentityKey, { params, body })).body.keys
+    await owner.call(addIdentityKey, { params, body })
     expect((await owner.call(listIdentityKeys, { params })).body.keys).toEqual([key])
     expect((await owner.call(getInstallState, { params })).body.needsProof).toBe(true)
     await owner.call(updateProject, onlyEdDsa)
@@ -110,6 +112,15 @@ describe('projects', () => {
     expect(await refusalOf(removing())).toMatchObject({ status: 400 })
     await owner.call(updateProject, { params, body: { identityProofs: 'tokens' } })
     expect((await removing()).body.keys).toEqual([])
+    // Done again it changes nothing, and the audit log does not say that it did.
+    await removing()
+    await owner.call(removeIdentifySecret, { params, query: {} })
+    const query = { memberId: owner.memberId }
+    const { entries } = (await owner.call(listAuditEntries, { query })).body
+    expect(entries.map(({ action }) => action).filter((one) => /identi/.test(one))).toEqual([
+      'project.identity_key_removed',
+      'project.identity_key_added',
+    ])
     expect((await owner.call(getInstallState, { params })).body.needsProof).toBe(true)
   })
 })

@@ -140,8 +140,8 @@ function identifySecretRoutes(app: DashboardApp, { db, recordings }: DashboardCo
       const { projectId } = request
       const note = noteOf(request, projectId)
       await db.begin(async (tx) => {
-        await writeAudit(tx, { ...note, action: 'project.identify_secret_removed' })
-        await endIdentitySecrets(tx, projectId, request.query.onlyOlder ? 1 : 0)
+        const hasEnded = await endIdentitySecrets(tx, projectId, request.query.onlyOlder ? 1 : 0)
+        if (hasEnded) await writeAudit(tx, { ...note, action: 'project.identify_secret_removed' })
       })
       return {}
     },
@@ -160,8 +160,8 @@ function identityKeyRoutes(app: DashboardApp, { db }: DashboardContext): void {
       const { projectId, body } = request
       const note = noteOf(request, projectId)
       const keys = await db.begin(async (tx) => {
-        await writeAudit(tx, { ...note, action: 'project.identity_key_added' })
-        await addIdentityKey(tx, projectId, body.publicKey)
+        const isNew = await addIdentityKey(tx, projectId, body.publicKey)
+        if (isNew) await writeAudit(tx, { ...note, action: 'project.identity_key_added' })
         return listIdentityKeys(tx, projectId)
       })
       return reply.code(201).send({ keys })
@@ -174,8 +174,8 @@ function identityKeyRoutes(app: DashboardApp, { db }: DashboardContext): void {
       const { projectId, params } = request
       const note = noteOf(request, projectId)
       const keys = await db.begin(async (tx) => {
-        await writeAudit(tx, { ...note, action: 'project.identity_key_removed' })
-        await removeIdentityKey(tx, projectId, params.keyId)
+        const isRemoved = await removeIdentityKey(tx, projectId, params.keyId)
+        if (isRemoved) await writeAudit(tx, { ...note, action: 'project.identity_key_removed' })
         return listIdentityKeys(tx, projectId)
       })
       return { keys }

@@ -16,28 +16,36 @@ export function listIdentityKeys(sql: Sql, projectId: number): Promise<IdentityK
     order by created_at desc, id desc`
 }
 
-/** Takes SPKI in PEM or a JWK. Throws `ApiError` for any other key, and for one too many. */
-export async function addIdentityKey(tx: Sql, projectId: number, text: string): Promise<void> {
+/**
+ * Takes SPKI in PEM or a JWK. Throws `ApiError` for any other key, and for one too many. Returns
+ * whether it is new.
+ */
+export async function addIdentityKey(tx: Sql, projectId: number, text: string): Promise<boolean> {
   const x = publicKeyIn(text)
   if (!x) throw invalid('/body/publicKey', 'must be an Ed25519 public key, in PEM or as a JWK')
   await lockProject(tx, projectId)
   const keys = await listIdentityKeys(tx, projectId)
-  if (keys.some(({ publicKey }) => publicKey === x)) return
+  if (keys.some(({ publicKey }) => publicKey === x)) return false
   if (keys.length >= identityKeysMaximum) {
     throw invalid('/body/publicKey', `there are ${identityKeysMaximum} already; remove one first`)
   }
   await tx`
     insert into identity_keys (project_id, public_key)
     values (${projectId}, ${Buffer.from(x, 'base64url')})`
+  return true
 }
 
-/** The last one stays while nothing else is accepted: nobody could be identified any more. */
-export async function removeIdentityKey(tx: Sql, projectId: number, id: string): Promise<void> {
+/**
+ * The last one stays while nothing else is accepted: nobody could be identified any more. Returns
+ * whether it was there.
+ */
+export async function removeIdentityKey(tx: Sql, projectId: number, id: string): Promise<boolean> {
   const proofs = await lockProject(tx, projectId)
-  if (isUuid(id)) {
-    await tx`delete from identity_keys where project_id = ${projectId} and id = ${id}`
-  }
+  if (!isUuid(id)) return false
+  const removed = await tx`
+    delete from identity_keys where project_id = ${projectId} and id = ${id} returning id`
   if (proofs === 'eddsa') await assertKeyIsThere(tx, projectId, '/params/keyId')
+  return removed.length > 0
 }
 
 /** For a caller that is about to accept nothing else. The caller has locked the project. */

@@ -66,10 +66,20 @@ export async function createIdentitySecret(
   return secret.toString('hex')
 }
 
-/** Ends all secrets, or with `kept` 1 all but the newest. */
-export async function endIdentitySecrets(tx: Sql, projectId: number, kept: 0 | 1): Promise<void> {
-  if (kept === 0) await tx`update projects set identify_secret = null where id = ${projectId}`
-  await deleteProjectSecrets(tx, projectId, 'identity', kept)
+/** Ends all secrets, or with `kept` 1 all but the newest. Returns whether there were any. */
+export async function endIdentitySecrets(
+  tx: Sql,
+  projectId: number,
+  kept: 0 | 1,
+): Promise<boolean> {
+  const inClear =
+    kept === 0
+      ? await tx`
+          update projects set identify_secret = null
+          where id = ${projectId} and identify_secret is not null
+          returning id`
+      : []
+  return (await deleteProjectSecrets(tx, projectId, 'identity', kept)) || inClear.length > 0
 }
 
 /**

@@ -55,18 +55,20 @@ export async function createProjectSecret(
   return secret
 }
 
-/** All but the newest `kept`. */
+/** All but the newest `kept`. Returns whether there were any. */
 export async function deleteProjectSecrets(
   sql: Sql,
   projectId: number,
   purpose: SecretPurpose,
   kept = 0,
-): Promise<void> {
-  await sql`
+): Promise<boolean> {
+  const deleted = await sql`
     delete from project_secrets
     where project_id = ${projectId} and id in (
       select id from project_secrets
       where project_id = ${projectId} and purpose = ${purpose}
       order by created_at desc, id desc
-      offset ${kept})`
+      offset ${kept})
+    returning id`
+  return deleted.length > 0
 }
