@@ -1,4 +1,5 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
@@ -29,6 +30,16 @@ const test = base.extend<{ site: Dashboard }>({
     await rm(folder, { recursive: true })
   },
 })
+
+/** Of a GET for a target as it is, which fetch would rewrite. */
+function statusOf(url: string, path: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get(url, { path, headers: accept, agent: false }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    }).on('error', reject)
+  })
+}
 
 const accept = { accept: 'text/html,application/xhtml+xml' }
 
@@ -71,6 +82,15 @@ describe('the pages', () => {
       const answer = await fetch(site.url + path, { headers: accept })
       expect([path, answer.status]).toEqual([path, status])
       expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
+    }
+    for (const [target, status] of [
+      ['*', 400],
+      ['*v1/persons', 400],
+      ['/%761/nothing', 401],
+      [`${site.url}/v1/nothing`, 401],
+      [`${site.url}/assets/nothing.js`, 404],
+    ] as const) {
+      expect([target, await statusOf(site.url, target)]).toEqual([target, status])
     }
     const posted = await fetch(`${site.url}/persons`, { method: 'POST', headers: accept })
     expect(posted.status).toBe(404)

@@ -11,6 +11,7 @@ import {
   replayUrlFor,
 } from '@lethe/contract/dashboard-replay.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { pathOf } from '../http/unknown-paths.ts'
 
 /** The files of the dashboard as its build made them, in memory: they are few and small. */
 export type Pages = ReadonlyMap<string, PageFile>
@@ -117,17 +118,18 @@ export function pageRoutes(app: FastifyInstance, options: PageOptions): void {
 }
 
 /** Paths of other routes, or of none: they are no pages of the dashboard. */
-const notPages =
-  /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|\.well-known)(?:[/?]|$)/
+const notPages = /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|\.well-known)(?:\/|$)/
 
 /**
  * Whether a request that met no route is somebody's browser at a page of the dashboard: those are
  * told apart in the browser and are all the same file here.
  */
 export function isForPage({ method, headers, raw }: FastifyRequest): boolean {
+  // Of a target in the absolute form too.
+  const path = pathOf(raw.url ?? '')
   return (
     (method === 'GET' || method === 'HEAD') &&
-    !notPages.test(raw.url ?? '') &&
+    !notPages.test(path) &&
     (headers.accept ?? '').includes('text/html')
   )
 }

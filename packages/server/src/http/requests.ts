@@ -45,6 +45,12 @@ export function refuseAmbiguousHost({ rawHeaders, httpVersion }: IncomingMessage
   throw invalid('/headers/host', 'must be sent exactly once')
 }
 
+/** The router takes the first letter of a target for its slash: `*` would be `/`. */
+export function refuseStrangeTarget({ url = '' }: IncomingMessage): void {
+  if (url.startsWith('/') || /^https?:\/\//i.test(url)) return
+  throw new ApiError('invalid_request', 'The target of a request must be a path or an http URL.')
+}
+
 const bodyless = new Set(['GET', 'HEAD', 'DELETE'])
 
 /** Refuses input that no route reads. Authentication comes first. */

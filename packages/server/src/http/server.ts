@@ -24,6 +24,7 @@ import {
   answerAfterBodies,
   handleExpectations,
   refuseAmbiguousHost,
+  refuseStrangeTarget,
   refuseUnknownInput,
 } from './requests.ts'
 import { pathOf, refuseUnknownRoutes, type SendPage } from './unknown-paths.ts'
@@ -137,6 +138,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: ServerOptions):
     reply.header('x-content-type-options', 'nosniff')
     try {
       refuseAmbiguousHost(request.raw)
+      refuseStrangeTarget(request.raw)
       if ((request.raw.url ?? '').length > urlBytesMaximum) {
         throw new ApiError('uri_too_long', 'The URL is too long.')
       }
