@@ -1,10 +1,12 @@
 import type { QueryClient } from '@tanstack/react-query'
 import {
+  type AnyRoute,
   createRootRouteWithContext,
   createRoute,
   createRouter,
   lazyRouteComponent,
   Outlet,
+  type RouteComponent,
   redirect,
 } from '@tanstack/react-router'
 import { basePath } from './api/base-path.ts'
@@ -61,6 +63,13 @@ const screen: typeof lazyRouteComponent = (load, name) =>
     name,
   )
 
+/** A screen that needs nothing but its place. */
+const at = <Parent extends AnyRoute, const Path extends string>(
+  parent: Parent,
+  path: Path,
+  component: RouteComponent,
+) => createRoute({ getParentRoute: () => parent, path, component })
+
 /** Another search of a list is no other page: what is there, and its focus, stays meanwhile. */
 const staysMeanwhile = { pendingMs: 60_000 }
 
@@ -77,29 +86,29 @@ const signIn = createRoute({
   component: screen(() => import('./sign-in/sign-in.tsx'), 'SignIn'),
 })
 
-const setUp = createRoute({
-  getParentRoute: () => root,
-  path: '/setup',
-  component: screen(() => import('./sign-in/set-up.tsx'), 'SetUp'),
-})
+const setUp = at(
+  root,
+  '/setup',
+  screen(() => import('./sign-in/set-up.tsx'), 'SetUp'),
+)
 
-const join = createRoute({
-  getParentRoute: () => root,
-  path: '/join',
-  component: screen(() => import('./sign-in/join.tsx'), 'Join'),
-})
+const join = at(
+  root,
+  '/join',
+  screen(() => import('./sign-in/join.tsx'), 'Join'),
+)
 
-const reset = createRoute({
-  getParentRoute: () => root,
-  path: '/reset',
-  component: screen(() => import('./sign-in/reset.tsx'), 'Reset'),
-})
+const reset = at(
+  root,
+  '/reset',
+  screen(() => import('./sign-in/reset.tsx'), 'Reset'),
+)
 
-const shared = createRoute({
-  getParentRoute: () => root,
-  path: '/shared',
-  component: screen(() => import('./sessions/shared.tsx'), 'Shared'),
-})
+const shared = at(
+  root,
+  '/shared',
+  screen(() => import('./sessions/shared.tsx'), 'Shared'),
+)
 
 /** Everything below needs a sign-in. */
 const signedIn = createRoute({
@@ -127,11 +136,11 @@ const home = createRoute({
   },
 })
 
-const noProject = createRoute({
-  getParentRoute: () => signedIn,
-  path: '/no-project',
-  component: screen(() => import('./shell/no-project.tsx'), 'NoProject'),
-})
+const noProject = at(
+  signedIn,
+  '/no-project',
+  screen(() => import('./shell/no-project.tsx'), 'NoProject'),
+)
 
 const project = createRoute({
   getParentRoute: () => signedIn,
@@ -140,11 +149,11 @@ const project = createRoute({
   notFoundComponent: () => <NotFound />,
 })
 
-const projectHome = createRoute({
-  getParentRoute: () => project,
-  path: '/',
-  component: screen(() => import('./home/home.tsx'), 'Home'),
-})
+const projectHome = at(
+  project,
+  '/',
+  screen(() => import('./home/home.tsx'), 'Home'),
+)
 
 const persons = createRoute({
   getParentRoute: () => project,
@@ -157,11 +166,11 @@ const persons = createRoute({
   component: screen(() => import('./persons/persons.tsx'), 'Persons'),
 })
 
-const person = createRoute({
-  getParentRoute: () => project,
-  path: '/persons/$personId',
-  component: screen(() => import('./person/person.tsx'), 'Person'),
-})
+const person = at(
+  project,
+  '/persons/$personId',
+  screen(() => import('./person/person.tsx'), 'Person'),
+)
 
 const personSessions = createRoute({
   getParentRoute: () => person,
@@ -174,23 +183,23 @@ const personSessions = createRoute({
   component: screen(() => import('./person/sessions.tsx'), 'PersonSessions'),
 })
 
-const personProperties = createRoute({
-  getParentRoute: () => person,
-  path: '/properties',
-  component: screen(() => import('./person/properties.tsx'), 'PersonProperties'),
-})
+const personProperties = at(
+  person,
+  '/properties',
+  screen(() => import('./person/properties.tsx'), 'PersonProperties'),
+)
 
-const personBrowsers = createRoute({
-  getParentRoute: () => person,
-  path: '/browsers',
-  component: screen(() => import('./person/browsers.tsx'), 'PersonBrowsers'),
-})
+const personBrowsers = at(
+  person,
+  '/browsers',
+  screen(() => import('./person/browsers.tsx'), 'PersonBrowsers'),
+)
 
-const personActivity = createRoute({
-  getParentRoute: () => person,
-  path: '/activity',
-  component: screen(() => import('./person/activity.tsx'), 'PersonActivities'),
-})
+const personActivity = at(
+  person,
+  '/activity',
+  screen(() => import('./person/activity.tsx'), 'PersonActivities'),
+)
 
 const sessions = createRoute({
   getParentRoute: () => project,
@@ -232,11 +241,11 @@ const install = createRoute({
   component: screen(() => import('./install/install.tsx'), 'Install'),
 })
 
-const settings = createRoute({
-  getParentRoute: () => project,
-  path: '/settings',
-  component: screen(() => import('./settings/settings.tsx'), 'Settings'),
-})
+const settings = at(
+  project,
+  '/settings',
+  screen(() => import('./settings/settings.tsx'), 'Settings'),
+)
 
 const settingsHome = createRoute({
   getParentRoute: () => settings,
@@ -250,35 +259,35 @@ const settingsHome = createRoute({
   },
 })
 
-const settingsKeys = createRoute({
-  getParentRoute: () => settings,
-  path: '/keys',
-  component: screen(() => import('./settings/keys.tsx'), 'Keys'),
-})
+const settingsKeys = at(
+  settings,
+  '/keys',
+  screen(() => import('./settings/keys.tsx'), 'Keys'),
+)
 
-const settingsMembers = createRoute({
-  getParentRoute: () => settings,
-  path: '/members',
-  component: screen(() => import('./settings/members.tsx'), 'Members'),
-})
+const settingsMembers = at(
+  settings,
+  '/members',
+  screen(() => import('./settings/members.tsx'), 'Members'),
+)
 
-const settingsPrivacy = createRoute({
-  getParentRoute: () => settings,
-  path: '/privacy',
-  component: screen(() => import('./settings/privacy.tsx'), 'Privacy'),
-})
+const settingsPrivacy = at(
+  settings,
+  '/privacy',
+  screen(() => import('./settings/privacy.tsx'), 'Privacy'),
+)
 
-const settingsWebhooks = createRoute({
-  getParentRoute: () => settings,
-  path: '/webhooks',
-  component: screen(() => import('./settings/webhooks.tsx'), 'Webhooks'),
-})
+const settingsWebhooks = at(
+  settings,
+  '/webhooks',
+  screen(() => import('./settings/webhooks.tsx'), 'Webhooks'),
+)
 
-const settingsWebhook = createRoute({
-  getParentRoute: () => settings,
-  path: '/webhooks/$webhookId',
-  component: screen(() => import('./settings/webhook.tsx'), 'WebhookPage'),
-})
+const settingsWebhook = at(
+  settings,
+  '/webhooks/$webhookId',
+  screen(() => import('./settings/webhook.tsx'), 'WebhookPage'),
+)
 
 const settingsAudit = createRoute({
   getParentRoute: () => settings,
@@ -290,17 +299,17 @@ const settingsAudit = createRoute({
   component: screen(() => import('./settings/audit.tsx'), 'Audit'),
 })
 
-const settingsSystem = createRoute({
-  getParentRoute: () => settings,
-  path: '/system',
-  component: screen(() => import('./settings/system.tsx'), 'System'),
-})
+const settingsSystem = at(
+  settings,
+  '/system',
+  screen(() => import('./settings/system.tsx'), 'System'),
+)
 
-const account = createRoute({
-  getParentRoute: () => project,
-  path: '/account',
-  component: screen(() => import('./account/account.tsx'), 'Account'),
-})
+const account = at(
+  project,
+  '/account',
+  screen(() => import('./account/account.tsx'), 'Account'),
+)
 
 const tree = root.addChildren([
   signIn,

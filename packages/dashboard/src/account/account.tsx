@@ -11,16 +11,23 @@ import { useMe } from '../api/me.ts'
 import { reading } from '../api/queries.ts'
 import { Button } from '../design/button.tsx'
 import { Tag } from '../design/chip.tsx'
-import { CheckboxField, CurrentPassword, TextField } from '../design/field.tsx'
+import { CheckboxField } from '../design/field.tsx'
+import { PanelForm } from '../design/form.tsx'
 import { PageHead, Panel } from '../design/page.tsx'
-import { Awaited, ErrorLine } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
-import { say, sayFailed } from '../design/toast.tsx'
+import { say } from '../design/toast.tsx'
 import { browserText } from '../sessions/user-agent.ts'
 import { areShortcutsOn, switchShortcuts } from '../shell/theme.ts'
-import { PasswordField } from '../sign-in/link.tsx'
+import {
+  CodeField,
+  CurrentPassword,
+  HiddenEmail,
+  NameField,
+  PasswordField,
+} from '../sign-in/fields.tsx'
 import { Passkeys } from './passkeys.tsx'
-import { CodeField, SecondFactor } from './second-factor.tsx'
+import { SecondFactor } from './second-factor.tsx'
 
 export function Account() {
   const { member } = useMe()
@@ -43,26 +50,14 @@ function Name() {
   const saving = useAction(updateMe, () => say('Your name was saved'))
   return (
     <Panel title="Name" description={member?.email}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          saving.mutate({ body: { name } })
-        }}
-        className="grid gap-4 border-t border-line px-4 py-4 *:max-w-md"
+      <PanelForm
+        action="Save"
+        look="secondary"
+        doing={saving}
+        onSubmit={() => saving.mutate({ body: { name } })}
       >
-        <TextField
-          label="Name"
-          autoComplete="name"
-          required
-          maxLength={200}
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-        <ErrorLine error={saving.error} />
-        <Button type="submit" className="justify-self-start" isBusy={saving.isPending}>
-          Save
-        </Button>
-      </form>
+        <NameField label="Name" value={name} onChange={setName} />
+      </PanelForm>
     </Panel>
   )
 }
@@ -80,56 +75,39 @@ function Password() {
   })
   return (
     <Panel title="Password" description="Changing it signs you out everywhere else.">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
+      <PanelForm
+        action="Change password"
+        look="secondary"
+        doing={changing}
+        onSubmit={() =>
           changing.mutate({
             body: { currentPassword, newPassword, ...(member?.hasSecondFactor && { code }) },
           })
-        }}
-        className="grid gap-4 border-t border-line px-4 py-4 *:max-w-md"
+        }
       >
-        <input
-          type="email"
-          autoComplete="username"
-          value={member?.email ?? ''}
-          readOnly
-          hidden
-          aria-label="Email"
-        />
+        <HiddenEmail email={member?.email ?? ''} />
         <CurrentPassword label="Current password" value={currentPassword} onChange={setCurrent} />
         {member?.hasSecondFactor && <CodeField value={code} onChange={setCode} />}
         <PasswordField label="New password" value={newPassword} onChange={setNew} />
-        <ErrorLine error={changing.error} />
-        <Button type="submit" className="justify-self-start" isBusy={changing.isPending}>
-          Change password
-        </Button>
-      </form>
+      </PanelForm>
     </Panel>
   )
 }
 
 function SignIns() {
   const { data, error, refetch } = useQuery(reading(listSignIns, {}))
-  const ending = useAction(endOtherSignIns, () => say('You are signed out everywhere else'))
+  const ending = useAction(
+    endOtherSignIns,
+    () => say('You are signed out everywhere else'),
+    'The other sessions are still signed in',
+  )
   return (
     <Panel
       title="Where you are signed in"
       actions={
         data &&
         data.signIns.length > 1 && (
-          <Button
-            isBusy={ending.isPending}
-            onClick={() =>
-              ending.mutate(
-                { body: {} },
-                {
-                  onError: (failure) =>
-                    sayFailed('The other sessions are still signed in', failure),
-                },
-              )
-            }
-          >
+          <Button isBusy={ending.isPending} onClick={() => ending.mutate({ body: {} })}>
             Sign out everywhere else
           </Button>
         )

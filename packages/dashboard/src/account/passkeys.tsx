@@ -11,10 +11,10 @@ import { useAction } from '../api/action.ts'
 import { reading } from '../api/queries.ts'
 import { Button } from '../design/button.tsx'
 import { Dialog } from '../design/dialog.tsx'
-import { DialogForm } from '../design/dialog-form.tsx'
+import { ConfirmDialog, DialogForm } from '../design/dialog-form.tsx'
 import { TextField } from '../design/field.tsx'
 import { Panel } from '../design/page.tsx'
-import { ErrorPanel } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { sayThen } from '../design/toast.tsx'
 import { hasPasskeys } from '../sign-in/passkey.tsx'
@@ -24,17 +24,15 @@ export function Passkeys() {
   const { data, error, refetch } = useQuery(reading(listPasskeys, {}))
   const [isAdding, setAdding] = useState(false)
   const [removed, setRemoved] = useState<Passkey | null>(null)
-  if (error && !data) {
-    return (
-      <ErrorPanel error={error} title="Passkeys could not be loaded" retry={() => void refetch()} />
-    )
+  if (!data) {
+    return <Awaited error={error} title="Passkeys could not be loaded" retry={refetch} rows={2} />
   }
   return (
     <Panel
       title="Passkeys"
       description="Use a fingerprint, face or security key instead of an authenticator code."
     >
-      {data && data.passkeys.length > 0 && (
+      {data.passkeys.length > 0 && (
         <ul className="border-t border-line">
           {data.passkeys.map((passkey) => (
             <li key={passkey.id} className="flex items-center gap-3 px-4 py-2.5">
@@ -74,9 +72,7 @@ export function Passkeys() {
       <Dialog isOpen={isAdding} onClose={() => setAdding(false)} title="Add passkey">
         <AddForm onClose={() => setAdding(false)} />
       </Dialog>
-      <Dialog isOpen={removed !== null} onClose={() => setRemoved(null)} title="Remove passkey?">
-        {removed && <RemoveForm passkey={removed} onClose={() => setRemoved(null)} />}
-      </Dialog>
+      <RemoveDialog passkey={removed} onClose={() => setRemoved(null)} />
     </Panel>
   )
 }
@@ -121,19 +117,17 @@ function AddForm({ onClose }: { onClose: () => void }) {
   )
 }
 
-function RemoveForm({ passkey, onClose }: { passkey: Passkey; onClose: () => void }) {
+function RemoveDialog({ passkey, onClose }: { passkey: Passkey | null; onClose: () => void }) {
   const removing = useAction(removePasskey, sayThen(onClose, 'The passkey was removed'))
   return (
-    <DialogForm
+    <ConfirmDialog
+      isOpen={passkey !== null}
+      title="Remove passkey?"
+      description={`You can no longer confirm it’s you with ${passkey?.name}. Authenticator codes keep working.`}
       action="Remove"
-      look="danger"
       doing={removing}
-      onSubmit={() => removing.mutate({ params: { passkeyId: passkey.id } })}
+      onSubmit={() => passkey && removing.mutate({ params: { passkeyId: passkey.id } })}
       onClose={onClose}
-    >
-      <p className="text-pretty">
-        You can no longer confirm it’s you with {passkey.name}. Authenticator codes keep working.
-      </p>
-    </DialogForm>
+    />
   )
 }

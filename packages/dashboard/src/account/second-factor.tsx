@@ -13,9 +13,10 @@ import { Chip } from '../design/chip.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
 import { DialogForm } from '../design/dialog-form.tsx'
-import { CurrentPassword, TextField } from '../design/field.tsx'
+import { TextField } from '../design/field.tsx'
 import { Panel } from '../design/page.tsx'
 import { sayThen } from '../design/toast.tsx'
+import { CodeField, CurrentPassword } from '../sign-in/fields.tsx'
 
 export function SecondFactor() {
   const { member } = useMe()
@@ -126,27 +127,6 @@ function ConfirmForm({
         className="font-mono tracking-[0.2em]"
       />
     </DialogForm>
-  )
-}
-
-/** What an authenticator shows; each code works once, so the one of the sign-in does not here. */
-export function CodeField({
-  value,
-  onChange,
-}: {
-  value: string
-  onChange: (value: string) => void
-}) {
-  return (
-    <TextField
-      label="Two-factor code"
-      hint="From your authenticator, or a recovery code. Each code works once."
-      autoComplete="one-time-code"
-      required
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-      className="font-mono tracking-[0.2em]"
-    />
   )
 }
 

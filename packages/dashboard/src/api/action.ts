@@ -1,15 +1,24 @@
 import type { Endpoint, Input } from '@lethe/contract/client.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
+import { sayFailed } from '../design/toast.tsx'
 import { type Body, send } from './call.ts'
 
-/** Something the member does: afterwards every page looks again at what it shows. */
-export function useAction<E extends Endpoint>(endpoint: E, onDone?: (body: Body<E>) => void) {
+/**
+ * Something the member does: afterwards every page looks again at what it shows. Where nothing else
+ * would say that it failed, `failed` is said.
+ */
+export function useAction<E extends Endpoint>(
+  endpoint: E,
+  onDone?: (body: Body<E>) => void,
+  failed?: string,
+) {
   const queryClient = useQueryClient()
   const send = useSending()
   return useMutation({
     mutationFn: (input: Input<E>) => send(endpoint, input),
     onSuccess: onDone ? (body: Body<E>) => onDone(body) : () => {},
+    onError: (error) => failed && sayFailed(failed, error),
     onSettled: () => queryClient.invalidateQueries(),
   })
 }

@@ -5,6 +5,7 @@ import { pathOf } from '../api/call.ts'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
 import { Button, LinkButton } from '../design/button.tsx'
+import { Choice, Days, FilterBar, TextFilter, useFilters } from '../design/filters.tsx'
 import { List } from '../design/list.tsx'
 import { ExternalId } from '../design/name.tsx'
 import { count } from '../design/number.ts'
@@ -14,7 +15,6 @@ import { Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
 import { ExportLink } from '../shell/export-link.tsx'
 import { DeletionDrawer } from './drawer.tsx'
-import { DeletionFilters } from './filters.tsx'
 import { Requester, Scope, StatusChip } from './parts.tsx'
 import { type DeletionsSearch, deletionQuery, deletionsList } from './query.ts'
 import { VerifyDialog } from './verify-dialog.tsx'
@@ -57,9 +57,7 @@ export function Deletions() {
           list={list}
           names={['deletion', 'deletions']}
           empty={<NoDeletions isFiltered={Object.keys(filters).length > 0} />}
-          remember={(pages) =>
-            navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
-          }
+          isRemembered
         >
           {(rows) => <DeletionTable deletions={rows} search={search} />}
         </List>
@@ -73,6 +71,47 @@ export function Deletions() {
       />
       <VerifyDialog isOpen={isVerifying} onClose={() => setVerifying(false)} />
     </div>
+  )
+}
+
+const states = [
+  ['', 'All'],
+  ['open', 'In progress'],
+  ['completed', 'Completed'],
+  ['failed', 'Failed'],
+] as const
+
+const kinds = [
+  ['', 'All'],
+  ['no', 'Deleted'],
+  ['yes', 'Kept'],
+] as const
+
+function DeletionFilters({ search }: { search: DeletionsSearch }) {
+  const filters = useFilters(search)
+  const { set } = filters
+  return (
+    <FilterBar filters={filters} className="mb-3">
+      <Choice
+        label="State"
+        value={search.status}
+        options={states}
+        onChange={(status) => set({ status })}
+      />
+      <Choice
+        label="Recordings"
+        value={search.keep}
+        options={kinds}
+        onChange={(keep) => set({ keep })}
+      />
+      <TextFilter
+        label="External ID (exact match)"
+        initial={search.externalId}
+        onChange={(externalId) => set({ externalId })}
+        className="w-56 font-mono"
+      />
+      <Days from={search.from} to={search.to} onChange={set} />
+    </FilterBar>
   )
 }
 

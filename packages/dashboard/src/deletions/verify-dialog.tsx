@@ -2,10 +2,9 @@ import { getPublicKeys } from '@lethe/contract/receipt.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { send } from '../api/call.ts'
-import { Button } from '../design/button.tsx'
-import { Dialog, DialogActions } from '../design/dialog.tsx'
+import { Dialog } from '../design/dialog.tsx'
+import { DialogForm } from '../design/dialog-form.tsx'
 import { Field, TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
 import { verifyReceipt } from './receipt.ts'
 import { VerdictText } from './receipt-panel.tsx'
 
@@ -25,12 +24,12 @@ export function VerifyDialog({ isOpen, onClose }: { isOpen: boolean; onClose: ()
       description="The signature is checked in this browser against this installation’s public keys. The receipt is not sent anywhere."
       width="wide"
     >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          verifying.mutate()
-        }}
-        className="grid gap-4"
+      <DialogForm
+        action="Verify"
+        cancel="Close"
+        doing={verifying}
+        onSubmit={() => verifying.mutate()}
+        onClose={onClose}
       >
         <Field label="Receipt" hint="Paste the receipt or choose the downloaded file.">
           {(parts) => (
@@ -63,15 +62,8 @@ export function VerifyDialog({ isOpen, onClose }: { isOpen: boolean; onClose: ()
           autoComplete="off"
           className="font-mono"
         />
-        <ErrorLine error={verifying.error} />
         <div role="status">{verifying.data && <VerdictText verdict={verifying.data} />}</div>
-        <DialogActions>
-          <Button onClick={onClose}>Close</Button>
-          <Button type="submit" look="primary" isBusy={verifying.isPending}>
-            Verify
-          </Button>
-        </DialogActions>
-      </form>
+      </DialogForm>
     </Dialog>
   )
 }

@@ -35,6 +35,12 @@ export function Chip({
   )
 }
 
+export function HealthChip({ state }: { state: 'ok' | 'failed' | 'unknown' }) {
+  if (state === 'ok') return <Chip tone="ok">Healthy</Chip>
+  if (state === 'failed') return <Chip tone="danger">Down</Chip>
+  return <Chip>Unknown</Chip>
+}
+
 /** A tag has no state, only a word. */
 export function Tag({ children }: { children: ReactNode }) {
   return (

@@ -1,44 +1,40 @@
 import type { ReactNode } from 'react'
 import { Button } from './button.tsx'
-import { DialogActions } from './dialog.tsx'
-import { ErrorLine } from './states.tsx'
+import { Dialog, DialogActions } from './dialog.tsx'
+import type { DialogProps } from './dialog-parts.tsx'
+import { Form, type FormProps } from './form.tsx'
+
+type DialogFormProps = Omit<FormProps, 'place' | 'error' | 'className'> & {
+  cancel?: string
+  onClose: () => void
+}
 
 /** What a dialog asks for, what went wrong with the answer, and the two ways out. */
-export function DialogForm({
-  action,
-  look = 'primary',
-  doing,
-  disabledReason,
-  onSubmit,
-  onClose,
-  children,
-}: {
-  /** What the button does. */
-  action: ReactNode
-  look?: 'primary' | 'danger'
-  doing: { isPending: boolean; error: unknown }
-  disabledReason?: string | undefined
-  onSubmit: () => void
-  onClose: () => void
-  children?: ReactNode
-}) {
+export function DialogForm({ cancel = 'Cancel', onClose, ...form }: DialogFormProps) {
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (disabledReason === undefined && !doing.isPending) onSubmit()
-      }}
-      className="grid gap-4"
-    >
-      {children}
-      <ErrorLine error={doing.error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look={look} isBusy={doing.isPending} disabledReason={disabledReason}>
-          {action}
-        </Button>
-      </DialogActions>
-    </form>
+    <Form
+      {...form}
+      place={(submit) => (
+        <DialogActions>
+          <Button onClick={onClose}>{cancel}</Button>
+          {submit}
+        </DialogActions>
+      )}
+    />
+  )
+}
+
+/** A question before something goes for good. */
+export function ConfirmDialog({
+  isOpen,
+  title,
+  description,
+  ...form
+}: Omit<DialogProps, 'children'> & DialogFormProps) {
+  return (
+    <Dialog isOpen={isOpen} onClose={form.onClose} title={title} description={description}>
+      <DialogForm look="danger" {...form} />
+    </Dialog>
   )
 }
 

@@ -61,28 +61,6 @@ export function TextField({
   )
 }
 
-/** The password that somebody has; a new one is asked for by `PasswordField`. */
-export function CurrentPassword({
-  label = 'Password',
-  value,
-  onChange,
-}: {
-  label?: string
-  value: string
-  onChange: (value: string) => void
-}) {
-  return (
-    <TextField
-      label={label}
-      type="password"
-      autoComplete="current-password"
-      required
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-    />
-  )
-}
-
 export function SelectField({
   label,
   hint,

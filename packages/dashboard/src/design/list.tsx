@@ -1,3 +1,4 @@
+import { useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { useLiveList } from '../api/live-list.ts'
 import type { Page } from '../api/queries.ts'
@@ -10,7 +11,7 @@ export function List<P extends Page, Row>({
   list,
   names: [one, many],
   empty,
-  remember,
+  isRemembered = false,
   first,
   children,
 }: {
@@ -19,13 +20,20 @@ export function List<P extends Page, Row>({
   names: [one: string, many: string]
   /** Where there is none. */
   empty: ReactNode
-  /** Keeps in the address how many pages are open. */
-  remember?: (pages: number) => unknown
+  /** Whether the address keeps how many pages are open. */
+  isRemembered?: boolean
   /** What those that are shown are of all; else the latest. */
   first?: string | undefined
   children: (rows: Row[]) => ReactNode
 }) {
   const { rows = [] } = list
+  const navigate = useNavigate()
+  const openMore = async () => {
+    await list.fetchNextPage()
+    if (!isRemembered) return
+    const search = (before: object) => ({ ...before, pages: list.pageCount + 1 })
+    void navigate({ to: '.', search: search as never, replace: true, resetScroll: false })
+  }
   if (list.isPending) return <Skeletons rows={8} className="h-7" />
   if (list.isError && !list.data) {
     return (
@@ -40,14 +48,7 @@ export function List<P extends Page, Row>({
   return (
     <>
       {children(rows)}
-      <ListEnd
-        hasMore={list.hasNextPage}
-        isLoading={list.isFetchingNextPage}
-        onMore={async () => {
-          await list.fetchNextPage()
-          remember?.(list.pageCount + 1)
-        }}
-      >
+      <ListEnd hasMore={list.hasNextPage} isLoading={list.isFetchingNextPage} onMore={openMore}>
         {first ?? (list.hasNextPage ? 'Latest ' : '')}
         {counted(rows.length, one, many)}
       </ListEnd>

@@ -1,5 +1,6 @@
 import { Link, type LinkComponentProps, useLocation } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef } from 'react'
+import { Icon } from './icon.tsx'
 
 /** The head of a page: its name is the window's title too. */
 export function PageHead({
@@ -57,6 +58,19 @@ export function LinkTab({ children, ...rest }: LinkComponentProps & { children: 
       inactiveProps={{ className: 'text-muted border-transparent hover:text-ink' }}
       className="flex h-10 shrink-0 items-center gap-1.5 border-b-2 px-2.5 font-medium whitespace-nowrap -outline-offset-2"
     >
+      {children}
+    </Link>
+  )
+}
+
+/** The way to the list that a page is of. */
+export function BackLink({ children, ...rest }: LinkComponentProps & { children: ReactNode }) {
+  return (
+    <Link
+      {...rest}
+      className="mb-4 inline-flex w-fit items-center gap-1.5 rounded-sm text-sm font-medium text-muted hover:text-ink"
+    >
+      <Icon name="arrowLeft" className="size-3.5" />
       {children}
     </Link>
   )

@@ -7,7 +7,7 @@ import { useMay } from '../api/me.ts'
 import { useProjectId } from '../api/projects.ts'
 import { reading } from '../api/queries.ts'
 import { DeletionBanner } from '../deletions/banner.tsx'
-import { Chip } from '../design/chip.tsx'
+import { Chip, HealthChip } from '../design/chip.tsx'
 import { bytesText, count, counted } from '../design/number.ts'
 import { PageHead } from '../design/page.tsx'
 import { Awaited } from '../design/states.tsx'
@@ -130,13 +130,11 @@ function Figure({ children }: { children: ReactNode }) {
 }
 
 function Part({ name, state }: { name: string; state: HomeState['worker'] }) {
-  const words = { ok: 'Healthy', failed: 'Down', unknown: 'Unknown' }[state]
-  const tone = ({ ok: 'ok', failed: 'danger', unknown: 'neutral' } as const)[state]
   return (
     <div className="flex items-center justify-between gap-3">
       <dt>{name}</dt>
       <dd>
-        <Chip tone={tone}>{words}</Chip>
+        <HealthChip state={state} />
       </dd>
     </div>
   )

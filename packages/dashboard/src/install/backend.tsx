@@ -1,7 +1,6 @@
 import { createKey } from '@lethe/contract/dashboard-projects.ts'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { useSending } from '../api/action.ts'
+import { useAction } from '../api/action.ts'
 import { basePath } from '../api/base-path.ts'
 import { needsPermission, useMay } from '../api/me.ts'
 import { useProjectId } from '../api/projects.ts'
@@ -66,17 +65,9 @@ export function Backend({ host, state }: { host: string; state: InstallState }) 
 
 function MakeKey({ state, onMade }: { state: InstallState; onMade: (key: string) => void }) {
   const projectId = useProjectId()
-  const queryClient = useQueryClient()
   const mayWrite = useMay('keys.write')
-  const send = useSending()
-  const making = useMutation({
-    mutationFn: () =>
-      send(createKey, { params: { projectId }, body: { kind: 'secret', name: 'Backend' } }),
-    onSuccess: async ({ text }) => {
-      onMade(text)
-      await queryClient.invalidateQueries()
-    },
-  })
+  const making = useAction(createKey, ({ text }) => onMade(text))
+  const body = { kind: 'secret', name: 'Backend' } as const
   return (
     <>
       <p className="text-pretty text-muted">
@@ -93,7 +84,7 @@ function MakeKey({ state, onMade }: { state: InstallState; onMade: (key: string)
         icon="key"
         isBusy={making.isPending}
         disabledReason={mayWrite ? undefined : needsPermission['keys.write']}
-        onClick={() => making.mutate()}
+        onClick={() => making.mutate({ params: { projectId }, body })}
       >
         Create a secret key
       </Button>

@@ -7,7 +7,7 @@ import { type Body, RequestFailed } from '../api/call.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkButton } from '../design/button.tsx'
 import { CodeBlock } from '../design/copy.tsx'
-import { ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited } from '../design/states.tsx'
 import { Step } from './step.tsx'
 
 export type InstallState = Body<typeof getInstallState>
@@ -20,16 +20,10 @@ interface Place {
 export function Snippet({ host, state }: Place) {
   const { data: sdk, error, refetch } = useQuery(sdkQuery)
   if (!state.publicKey) return <NoPublicKey />
-  if (error) {
-    return (
-      <ErrorPanel
-        error={error}
-        title="The recorder script could not be loaded"
-        retry={() => void refetch()}
-      />
-    )
+  if (!sdk) {
+    const title = 'The recorder script could not be loaded'
+    return <Awaited error={error} title={title} retry={refetch} rows={3} />
   }
-  if (!sdk) return <Skeletons rows={3} />
   const code = snippetOf(sdk.version, sdk.integrity)
     .replaceAll('{{host}}', host)
     .replaceAll('{{key}}', state.publicKey.text)

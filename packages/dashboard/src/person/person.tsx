@@ -1,5 +1,5 @@
 import type { PersonDetail } from '@lethe/contract/dashboard-persons.ts'
-import { Link, Outlet } from '@tanstack/react-router'
+import { Outlet } from '@tanstack/react-router'
 import { useState } from 'react'
 import { codeOf } from '../api/call.ts'
 import { needsPermission, useMay } from '../api/me.ts'
@@ -7,10 +7,9 @@ import { useProjectId } from '../api/projects.ts'
 import { DeleteDialog } from '../deletions/delete-dialog.tsx'
 import { Button } from '../design/button.tsx'
 import { CopyButton } from '../design/copy.tsx'
-import { Icon } from '../design/icon.tsx'
 import { ExternalId, isVisible, nameOf } from '../design/name.tsx'
 import { count } from '../design/number.ts'
-import { LinkTab, LinkTabs, useTitle } from '../design/page.tsx'
+import { BackLink, LinkTab, LinkTabs, useTitle } from '../design/page.tsx'
 import { Awaited } from '../design/states.tsx'
 import { None } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
@@ -23,11 +22,18 @@ import { usePerson, usePersonPath } from './query.ts'
 
 export function Person() {
   useTitle('Person')
+  const projectId = useProjectId()
   const { data, error, refetch } = usePerson()
   if (codeOf(error) === 'person_not_found') return <NotFound what="person" />
   return (
     <div className="mx-auto w-full max-w-[72rem] px-4 py-6 sm:px-8">
-      <BackToPersons />
+      <BackLink
+        to="/projects/$projectId/persons"
+        params={{ projectId }}
+        search={placeOf(projectId)}
+      >
+        People
+      </BackLink>
       {data?.person ? (
         <PersonPage person={data.person} deletion={data.deletion} />
       ) : data?.deletion ? (
@@ -42,21 +48,6 @@ export function Person() {
         />
       )}
     </div>
-  )
-}
-
-function BackToPersons() {
-  const projectId = useProjectId()
-  return (
-    <Link
-      to="/projects/$projectId/persons"
-      params={{ projectId }}
-      search={placeOf(projectId)}
-      className="mb-4 inline-flex items-center gap-1.5 rounded-sm text-sm font-medium text-muted hover:text-ink"
-    >
-      <Icon name="arrowLeft" className="size-3.5" />
-      People
-    </Link>
   )
 }
 

@@ -3,8 +3,7 @@ import { useState } from 'react'
 import { needsPermission, useMay } from '../api/me.ts'
 import { Button, IconButton } from '../design/button.tsx'
 import { CopyButton } from '../design/copy.tsx'
-import { Dialog } from '../design/dialog.tsx'
-import { DialogForm } from '../design/dialog-form.tsx'
+import { ConfirmDialog } from '../design/dialog-form.tsx'
 import { Empty } from '../design/states.tsx'
 import { ActionsHead, Cell, Head, Row, Table } from '../design/table.tsx'
 import { say } from '../design/toast.tsx'
@@ -148,9 +147,8 @@ function RemoveDialog({ name, onClose }: { name: string | null; onClose: () => v
     onClose()
   })
   return (
-    <Dialog
+    <ConfirmDialog
       isOpen={name !== null}
-      onClose={onClose}
       title="Remove this property?"
       description={
         <>
@@ -158,14 +156,10 @@ function RemoveDialog({ name, onClose }: { name: string | null; onClose: () => v
           Your backend can set it again.
         </>
       }
-    >
-      <DialogForm
-        action="Remove property"
-        look="danger"
-        doing={removing}
-        onSubmit={() => name !== null && removing.mutate({ [name]: null })}
-        onClose={onClose}
-      />
-    </Dialog>
+      action="Remove property"
+      doing={removing}
+      onSubmit={() => name !== null && removing.mutate({ [name]: null })}
+      onClose={onClose}
+    />
   )
 }

@@ -1,7 +1,7 @@
 import { getPerson, updatePerson } from '@lethe/contract/dashboard-persons.ts'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { useSending } from '../api/action.ts'
+import { useAction } from '../api/action.ts'
 import { codeOf } from '../api/call.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 
@@ -22,12 +22,8 @@ export function usePerson() {
 /** Merges properties into the person: a key that is null goes, one that is not named stays. */
 export function useUpdate(onDone: () => void) {
   const params = usePersonPath()
-  const queryClient = useQueryClient()
-  const send = useSending()
-  return useMutation({
-    mutationFn: (properties: Record<string, unknown>) =>
-      send(updatePerson, { params, body: { properties } }),
-    onSettled: () => queryClient.invalidateQueries(),
-    onSuccess: onDone,
-  })
+  const updating = useAction(updatePerson, onDone)
+  const mutate = (properties: Record<string, unknown>) =>
+    updating.mutate({ params, body: { properties } })
+  return { ...updating, mutate }
 }

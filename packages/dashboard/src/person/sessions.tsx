@@ -1,4 +1,3 @@
-import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkButton } from '../design/button.tsx'
@@ -11,17 +10,8 @@ import { usePersonPath } from './query.ts'
 export function PersonSessions() {
   const { projectId, personId } = usePersonPath()
   const list = useLiveList(personSessionsList(projectId, personId), (page) => page.sessions)
-  const search = useSearch({ from: '/signed-in/projects/$projectId/persons/$personId/' })
-  const navigate = useNavigate({ from: '/projects/$projectId/persons/$personId/' })
   return (
-    <List
-      list={list}
-      names={['session', 'sessions']}
-      empty={<NoSessions />}
-      remember={(pages) =>
-        navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
-      }
-    >
+    <List list={list} names={['session', 'sessions']} empty={<NoSessions />} isRemembered>
       {(rows) => <SessionTable sessions={rows} isOfPerson />}
     </List>
   )

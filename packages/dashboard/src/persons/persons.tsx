@@ -1,5 +1,5 @@
 import type { PersonSummary } from '@lethe/contract/dashboard-persons.ts'
-import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useLiveList } from '../api/live-list.ts'
 import { useMay } from '../api/me.ts'
@@ -18,7 +18,6 @@ import { PersonTable } from './table.tsx'
 export function Persons() {
   const projectId = useProjectId()
   const search = useSearch({ from: '/signed-in/projects/$projectId/persons' })
-  const navigate = useNavigate({ from: '/projects/$projectId/persons' })
   keepPlace(projectId, search)
   const list = useLiveList(personsList(projectId, search), (page) => page.persons)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
@@ -43,9 +42,7 @@ export function Persons() {
           list={list}
           names={['person', 'people']}
           empty={<NoPersons isFiltered={Boolean(search.search || search.state)} />}
-          remember={(pages) =>
-            navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
-          }
+          isRemembered
         >
           {(persons) => (
             <PersonTable

@@ -7,10 +7,9 @@ import { useProjectId } from '../api/projects.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
 import { LinkButton } from '../design/button.tsx'
 import { Chip, Tag } from '../design/chip.tsx'
-import { Icon } from '../design/icon.tsx'
 import { nameOf } from '../design/name.tsx'
 import { bytesText } from '../design/number.ts'
-import { useTitle } from '../design/page.tsx'
+import { BackLink, useTitle } from '../design/page.tsx'
 import { Awaited, Empty } from '../design/states.tsx'
 import { durationText, Time } from '../design/time.tsx'
 import { momentOf, type SessionDetail } from './query.ts'
@@ -31,7 +30,9 @@ export function Session() {
   const isGone = codeOf(error) === 'session_not_found'
   return (
     <div className="flex min-h-full flex-col px-4 py-5 sm:px-6 xl:h-dvh">
-      <BackToSessions />
+      <BackLink to="/projects/$projectId/sessions" params={{ projectId: params.projectId }}>
+        Sessions
+      </BackLink>
       {isGone ? (
         <Gone wasShown={data !== undefined} />
       ) : data ? (
@@ -49,20 +50,6 @@ export function Session() {
         />
       )}
     </div>
-  )
-}
-
-function BackToSessions() {
-  const projectId = useProjectId()
-  return (
-    <Link
-      to="/projects/$projectId/sessions"
-      params={{ projectId }}
-      className="mb-2 inline-flex w-fit items-center gap-1.5 rounded-sm text-sm font-medium text-muted hover:text-ink"
-    >
-      <Icon name="arrowLeft" className="size-3.5" />
-      Sessions
-    </Link>
   )
 }
 

@@ -1,9 +1,8 @@
-import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useSearch } from '@tanstack/react-router'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
-import { Days, Labelled, TextFilter } from '../deletions/filters.tsx'
-import { Button, LinkButton } from '../design/button.tsx'
-import { Select } from '../design/field.tsx'
+import { LinkButton } from '../design/button.tsx'
+import { Choice, Days, FilterBar, TextFilter, useFilters } from '../design/filters.tsx'
 import { List } from '../design/list.tsx'
 import { PageHead } from '../design/page.tsx'
 import { Empty } from '../design/states.tsx'
@@ -14,8 +13,7 @@ import { SessionTable } from './table.tsx'
 export function Sessions() {
   const projectId = useProjectId()
   const search = useSearch({ from: '/signed-in/projects/$projectId/sessions' })
-  const navigate = useNavigate({ from: '/projects/$projectId/sessions' })
-  const { pages: _, ...filters } = search
+  const filters = useFilters(search)
   const list = useLiveList(sessionsList(projectId, search), (page) => page.sessions)
   return (
     <div className="mx-auto w-full max-w-[84rem] px-4 py-6 sm:px-8">
@@ -29,11 +27,9 @@ export function Sessions() {
         <List
           list={list}
           names={['session', 'sessions']}
-          empty={<NoSessions isFiltered={Object.keys(filters).length > 0} />}
+          empty={<NoSessions isFiltered={filters.isAny} />}
           first={search.sort && 'First '}
-          remember={(pages) =>
-            navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
-          }
+          isRemembered
         >
           {(rows) => <SessionTable sessions={rows} />}
         </List>
@@ -72,51 +68,70 @@ function NoSessions({ isFiltered }: { isFiltered: boolean }) {
   )
 }
 
-const choices = {
-  who: {
-    label: 'Who',
-    options: {
-      '': 'Everyone',
-      identified: 'Identified',
-      anonymous: 'Anonymous',
-      before: 'Before sign-in',
-      after: 'After sign-in',
-    },
-  },
-  length: {
-    label: 'Length',
-    options: {
-      '': 'Any',
-      10: '10 seconds or more',
-      60: '1 minute or more',
-      300: '5 minutes or more',
-    },
-  },
-  with: {
-    label: 'With',
-    options: {
-      '': 'Anything',
-      errors: 'Errors',
-      failed_requests: 'Failed requests',
-      rage_clicks: 'Rage clicks',
-      dead_clicks: 'Dead clicks',
-    },
-  },
-  family: {
-    label: 'Browser',
-    options: { '': 'Any', chrome: 'Chrome', edge: 'Edge', firefox: 'Firefox', safari: 'Safari' },
-  },
-  device: { label: 'Device', options: { '': 'Any', desktop: 'Desktop', mobile: 'Mobile' } },
-  sort: {
-    label: 'Sort by',
-    options: {
-      '': 'Newest',
-      longest: 'Longest',
-      most_pages: 'Most pages',
-      most_errors: 'Most errors',
-    },
-  },
-} satisfies { [K in keyof SessionsSearch]?: { label: string; options: Record<string, string> } }
+const choices = [
+  [
+    'who',
+    'Who',
+    [
+      ['', 'Everyone'],
+      ['identified', 'Identified'],
+      ['anonymous', 'Anonymous'],
+      ['before', 'Before sign-in'],
+      ['after', 'After sign-in'],
+    ],
+  ],
+  [
+    'length',
+    'Length',
+    [
+      ['', 'Any'],
+      ['10', '10 seconds or more'],
+      ['60', '1 minute or more'],
+      ['300', '5 minutes or more'],
+    ],
+  ],
+  [
+    'with',
+    'With',
+    [
+      ['', 'Anything'],
+      ['errors', 'Errors'],
+      ['failed_requests', 'Failed requests'],
+      ['rage_clicks', 'Rage clicks'],
+      ['dead_clicks', 'Dead clicks'],
+    ],
+  ],
+  [
+    'family',
+    'Browser',
+    [
+      ['', 'Any'],
+      ['chrome', 'Chrome'],
+      ['edge', 'Edge'],
+      ['firefox', 'Firefox'],
+      ['safari', 'Safari'],
+    ],
+  ],
+  [
+    'device',
+    'Device',
+    [
+      ['', 'Any'],
+      ['desktop', 'Desktop'],
+      ['mobile', 'Mobile'],
+    ],
+  ],
+  [
+    'sort',
+    'Sort by',
+    [
+      ['', 'Newest'],
+      ['longest', 'Longest'],
+      ['most_pages', 'Most pages'],
+      ['most_errors', 'Most errors'],
+    ],
+  ],
+] as const
 
 function SessionFilters({
   search,
@@ -126,53 +141,41 @@ function SessionFilters({
   /** Whether the service seems to have a database of countries. */
   hasCountries: boolean
 }) {
-  const navigate = useNavigate({ from: '/projects/$projectId/sessions' })
-  const { pages: _, ...filters } = search
-  const set = (part: { [K in keyof SessionsSearch]?: string }) => {
-    const next = Object.entries({ ...filters, ...part }).filter(([, value]) => value)
-    void navigate({ search: Object.fromEntries(next) as SessionsSearch, resetScroll: false })
-  }
-  const text = (
-    name: 'page' | 'property' | 'country',
-    label: string,
-    placeholder: string,
-    width = 'w-40',
-  ) => (
-    <Labelled label={label}>
-      {(id) => (
+  const filters = useFilters(search)
+  const { set } = filters
+  return (
+    <FilterBar filters={filters} className="mb-3">
+      <TextFilter
+        label="First page"
+        initial={search.page}
+        onChange={(page) => set({ page })}
+        placeholder="/checkout"
+        className="w-40"
+      />
+      <TextFilter
+        label="Person property"
+        initial={search.property}
+        onChange={(property) => set({ property })}
+        placeholder="plan=pro"
+        className="w-40"
+      />
+      {(hasCountries || search.country) && (
         <TextFilter
-          id={id}
-          initial={search[name] ?? ''}
-          onChange={(value) => set({ [name]: name === 'country' ? value.toUpperCase() : value })}
-          className={width}
-          placeholder={placeholder}
+          label="Country"
+          initial={search.country}
+          onChange={(country) => set({ country: country.toUpperCase() })}
+          placeholder="AT"
+          className="w-20"
         />
       )}
-    </Labelled>
-  )
-  return (
-    <div className="mb-3 flex flex-wrap items-end gap-x-3 gap-y-2.5 max-sm:grid max-sm:grid-cols-2">
-      {text('page', 'First page', '/checkout')}
-      {text('property', 'Person property', 'plan=pro')}
-      {(hasCountries || search.country) && text('country', 'Country', 'AT', 'w-20')}
-      {Object.entries(choices).map(([name, { label, options }]) => (
-        <Labelled key={name} label={label}>
-          {(id) => (
-            <Select
-              id={id}
-              value={search[name as keyof typeof choices] ?? ''}
-              onChange={(event) => set({ [name]: event.target.value })}
-            >
-              {Object.entries(options)
-                .sort(([one], [other]) => Number(other === '') - Number(one === ''))
-                .map(([value, words]) => (
-                  <option key={value} value={value}>
-                    {words}
-                  </option>
-                ))}
-            </Select>
-          )}
-        </Labelled>
+      {choices.map(([name, label, options]) => (
+        <Choice
+          key={name}
+          label={label}
+          value={search[name]}
+          options={options}
+          onChange={(value) => set({ [name]: value })}
+        />
       ))}
       <Days from={search.from} to={search.to} onChange={set} />
       {search.browser && (
@@ -180,11 +183,6 @@ function SessionFilters({
           Browser <code className="ml-1 font-mono">{search.browser.slice(0, 8)}</code>
         </span>
       )}
-      {Object.keys(filters).length > 0 && (
-        <Button look="quiet" onClick={() => void navigate({ search: {} })}>
-          Clear
-        </Button>
-      )}
-    </div>
+    </FilterBar>
   )
 }

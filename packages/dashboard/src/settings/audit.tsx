@@ -1,14 +1,11 @@
 import { listMembers } from '@lethe/contract/dashboard-members.ts'
 import { type AuditEntry, auditActions } from '@lethe/contract/dashboard-system.ts'
 import { useQuery } from '@tanstack/react-query'
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
+import { Link, useSearch } from '@tanstack/react-router'
 import { useLiveList } from '../api/live-list.ts'
 import { useProjectId } from '../api/projects.ts'
 import { reading } from '../api/queries.ts'
-import { Days, Labelled } from '../deletions/filters.tsx'
-import { Button } from '../design/button.tsx'
-import { Select } from '../design/field.tsx'
+import { Choice, Days, FilterBar, useFilters } from '../design/filters.tsx'
 import { List } from '../design/list.tsx'
 import { Panel, useTitle } from '../design/page.tsx'
 import { Empty } from '../design/states.tsx'
@@ -23,7 +20,6 @@ export function Audit() {
   useTitle('Audit log')
   const projectId = useProjectId()
   const search = useSearch({ from: '/signed-in/projects/$projectId/settings/audit' })
-  const navigate = useNavigate({ from: '/projects/$projectId/settings/audit' })
   const list = useLiveList(auditList(projectId, search), (page) => page.entries)
   return (
     <Panel
@@ -37,9 +33,7 @@ export function Audit() {
           list={list}
           names={['entry', 'entries']}
           empty={<Empty icon="list" title="No entries match" />}
-          remember={(pages) =>
-            navigate({ search: { ...search, pages }, replace: true, resetScroll: false })
-          }
+          isRemembered
         >
           {(rows) => <AuditTable entries={rows} />}
         </List>
@@ -48,70 +42,34 @@ export function Audit() {
   )
 }
 
+const all = ['', 'All'] as const
+
 function Filters({ search }: { search: AuditSearch }) {
-  const navigate = useNavigate({ from: '/projects/$projectId/settings/audit' })
   const { data } = useQuery(reading(listMembers, {}))
-  const { pages: _, ...filters } = search
-  const set = (part: { [K in keyof AuditSearch]?: string }) => {
-    const next = Object.entries({ ...filters, ...part }).filter(([, value]) => value)
-    void navigate({ search: Object.fromEntries(next) as AuditSearch, resetScroll: false })
-  }
-  const isFormer = search.member && !data?.members.some(({ id }) => id === search.member)
+  const filters = useFilters(search)
+  const { set } = filters
+  const members = data?.members.map(({ id, name }) => [id, name] as const) ?? []
+  const isFormer = search.member && !members.some(([id]) => id === search.member)
+  const former = isFormer ? [[search.member ?? '', formerName(search.member ?? '')] as const] : []
   return (
-    <div className="flex flex-wrap items-end gap-3 border-t border-line px-4 py-3 max-sm:grid max-sm:grid-cols-2">
-      <Choice label="Action" value={search.action} onChange={(action) => set({ action })}>
-        {auditActions.map((one) => (
-          <option key={one} value={one}>
-            {actionTexts[one]}
-          </option>
-        ))}
-      </Choice>
-      <Choice label="Member" value={search.member} onChange={(member) => set({ member })}>
-        {data?.members.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-        {isFormer && <option value={search.member}>{formerName(search.member ?? '')}</option>}
-      </Choice>
+    <FilterBar filters={filters} className="border-t border-line px-4 py-3">
+      <Choice
+        label="Action"
+        value={search.action}
+        options={[all, ...auditActions.map((one) => [one, actionTexts[one]] as const)]}
+        onChange={(action) => set({ action })}
+      />
+      <Choice
+        label="Member"
+        value={search.member}
+        options={[all, ...members, ...former]}
+        onChange={(member) => set({ member })}
+      />
       <Days from={search.from} to={search.to} onChange={set} />
       {search.person && (
         <p className="pb-1.5 text-sm text-muted">About person {search.person} in this project</p>
       )}
-      {Object.keys(filters).length > 0 && (
-        <Button look="quiet" onClick={() => void navigate({ search: {} })}>
-          Clear
-        </Button>
-      )}
-    </div>
-  )
-}
-
-function Choice({
-  label,
-  value,
-  onChange,
-  children,
-}: {
-  label: string
-  value: string | undefined
-  onChange: (value: string) => void
-  children: ReactNode
-}) {
-  return (
-    <Labelled label={label}>
-      {(id) => (
-        <Select
-          id={id}
-          className="max-w-56"
-          value={value ?? ''}
-          onChange={(event) => onChange(event.target.value)}
-        >
-          <option value="">All</option>
-          {children}
-        </Select>
-      )}
-    </Labelled>
+    </FilterBar>
   )
 }
 

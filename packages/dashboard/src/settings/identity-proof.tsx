@@ -18,10 +18,10 @@ import { Button } from '../design/button.tsx'
 import { Chip } from '../design/chip.tsx'
 import { SecretOnce } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
-import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
+import { ConfirmDialog, DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { Field, SelectField } from '../design/field.tsx'
 import { Panel } from '../design/page.tsx'
-import { ErrorLine, ErrorPanel } from '../design/states.tsx'
+import { Awaited, ErrorLine } from '../design/states.tsx'
 import { Time } from '../design/time.tsx'
 import { say, sayThen } from '../design/toast.tsx'
 
@@ -120,8 +120,8 @@ function PublicKeys({ project, onAsk }: PartProps) {
   )
   return (
     <div className="grid gap-3 border-t border-line px-4 py-4">
-      {error && !data && (
-        <ErrorPanel error={error} title="Public keys could not be loaded" retry={() => refetch()} />
+      {!data && (
+        <Awaited error={error} title="Public keys could not be loaded" retry={refetch} rows={1} />
       )}
       {data?.keys.map((key) => (
         <div key={key.id} className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -199,24 +199,19 @@ function RemoveSecrets({
   )
   const query = onlyOlder ? { onlyOlder } : {}
   return (
-    <Dialog
+    <ConfirmDialog
       isOpen={isOpen}
-      onClose={onClose}
       title={onlyOlder ? 'End the older secret?' : 'Remove the identify secrets?'}
       description={
         onlyOlder
           ? 'Tokens and hashes created with it stop working. The newest secret stays.'
           : 'Tokens and hashes created with them stop working. If nothing else is required, identify() is then accepted from any page that has the public key.'
       }
-    >
-      <DialogForm
-        action={onlyOlder ? 'End older secret' : 'Remove secrets'}
-        look="danger"
-        doing={removing}
-        onSubmit={() => removing.mutate({ params: { projectId: project.id }, query })}
-        onClose={onClose}
-      />
-    </Dialog>
+      action={onlyOlder ? 'End older secret' : 'Remove secrets'}
+      doing={removing}
+      onSubmit={() => removing.mutate({ params: { projectId: project.id }, query })}
+      onClose={onClose}
+    />
   )
 }
 
@@ -276,22 +271,16 @@ function RemoveKey({
 }) {
   const removing = useAction(removeIdentityKey, sayThen(onClose, 'Public key removed'))
   return (
-    <Dialog
+    <ConfirmDialog
       isOpen={identityKey !== null}
-      onClose={onClose}
       title="Remove the public key?"
       description="Tokens signed with its private key stop working."
-    >
-      <DialogForm
-        action="Remove key"
-        look="danger"
-        doing={removing}
-        onSubmit={() =>
-          identityKey &&
-          removing.mutate({ params: { projectId: project.id, keyId: identityKey.id } })
-        }
-        onClose={onClose}
-      />
-    </Dialog>
+      action="Remove key"
+      doing={removing}
+      onSubmit={() =>
+        identityKey && removing.mutate({ params: { projectId: project.id, keyId: identityKey.id } })
+      }
+      onClose={onClose}
+    />
   )
 }

@@ -10,7 +10,7 @@ import { useAction } from '../api/action.ts'
 import { useProjectId } from '../api/projects.ts'
 import { SecretOnce } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
-import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
+import { ConfirmDialog, DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { Field, RadioCard, SelectField, TextField } from '../design/field.tsx'
 import { sayThen } from '../design/toast.tsx'
 
@@ -161,20 +161,15 @@ export function RevokeKey({ of: key, onClose }: OfKey) {
     sayThen(onClose, 'Key revoked', 'It stops working within 5 seconds.'),
   )
   return (
-    <Dialog
+    <ConfirmDialog
       isOpen={key !== null}
-      onClose={onClose}
       title={`Revoke ${key?.name}?`}
       description="It stops working within 5 seconds and can’t be restored. Requests that use it will be rejected."
-    >
-      <DialogForm
-        action="Revoke key"
-        look="danger"
-        doing={revoking}
-        onSubmit={() => key && revoking.mutate({ params: { projectId, keyId: key.id }, body: {} })}
-        onClose={onClose}
-      />
-    </Dialog>
+      action="Revoke key"
+      doing={revoking}
+      onSubmit={() => key && revoking.mutate({ params: { projectId, keyId: key.id }, body: {} })}
+      onClose={onClose}
+    />
   )
 }
 

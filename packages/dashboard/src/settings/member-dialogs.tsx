@@ -11,7 +11,7 @@ import { useAction } from '../api/action.ts'
 import { useMe } from '../api/me.ts'
 import { SecretOnce } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
-import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
+import { ConfirmDialog, DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { CheckboxField, RadioCard, TextField } from '../design/field.tsx'
 import { Time } from '../design/time.tsx'
 import { sayThen } from '../design/toast.tsx'
@@ -185,20 +185,15 @@ function EditForm({ of: member, onClose }: { of: Member; onClose: () => void }) 
 export function RemoveMember({ of: member, onClose }: OfMember) {
   const removing = useAction(removeMember, sayThen(onClose, 'Member removed'))
   return (
-    <Dialog
+    <ConfirmDialog
       isOpen={member !== null}
-      onClose={onClose}
       title={`Remove ${member?.name}?`}
       description="They are signed out everywhere immediately and can no longer sign in. Their actions stay in the audit log."
-    >
-      <DialogForm
-        action="Remove member"
-        look="danger"
-        doing={removing}
-        onSubmit={() => member && removing.mutate({ params: { memberId: member.id } })}
-        onClose={onClose}
-      />
-    </Dialog>
+      action="Remove member"
+      doing={removing}
+      onSubmit={() => member && removing.mutate({ params: { memberId: member.id } })}
+      onClose={onClose}
+    />
   )
 }
 

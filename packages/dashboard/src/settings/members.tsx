@@ -16,7 +16,7 @@ import { Panel, useTitle } from '../design/page.tsx'
 import { Awaited } from '../design/states.tsx'
 import { ActionsHead, Cell, Head, None, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
-import { say, sayFailed } from '../design/toast.tsx'
+import { say } from '../design/toast.tsx'
 import { roleNames } from '../shell/member-menu.tsx'
 import { EditMember, InviteMember, RemoveMember, ResetLink } from './member-dialogs.tsx'
 
@@ -151,7 +151,11 @@ function MemberTable({
 
 function Invitations({ invitations, mayWrite }: { invitations: Invitation[]; mayWrite: boolean }) {
   const me = useMe().member
-  const withdrawing = useAction(withdrawInvitation, () => say('Invitation withdrawn'))
+  const withdrawing = useAction(
+    withdrawInvitation,
+    () => say('Invitation withdrawn'),
+    'The invitation could not be withdrawn',
+  )
   return (
     <Panel title="Invitations" description="Invitation links that have not been used yet.">
       <ul className="border-t border-line">
@@ -176,14 +180,7 @@ function Invitations({ invitations, mayWrite }: { invitations: Invitation[]; may
                   withdrawing.isPending &&
                   withdrawing.variables.params.invitationId === invitation.id
                 }
-                onClick={() =>
-                  withdrawing.mutate(
-                    { params: { invitationId: invitation.id } },
-                    {
-                      onError: (error) => sayFailed('The invitation could not be withdrawn', error),
-                    },
-                  )
-                }
+                onClick={() => withdrawing.mutate({ params: { invitationId: invitation.id } })}
               >
                 Withdraw
               </Button>

@@ -9,13 +9,12 @@ import { useAction } from '../api/action.ts'
 import { needsPermission, useMay } from '../api/me.ts'
 import { useProjectId, useSummary } from '../api/projects.ts'
 import { reading } from '../api/queries.ts'
-import { Button } from '../design/button.tsx'
-import { Dialog } from '../design/dialog.tsx'
-import { DialogForm } from '../design/dialog-form.tsx'
+import { ConfirmDialog } from '../design/dialog-form.tsx'
 import { CheckboxField, RadioCard, TextField } from '../design/field.tsx'
+import { PanelForm } from '../design/form.tsx'
 import { counted } from '../design/number.ts'
 import { Panel, useTitle } from '../design/page.tsx'
-import { ErrorLine, ErrorPanel, Skeletons } from '../design/states.tsx'
+import { Awaited, ErrorLine } from '../design/states.tsx'
 import { say } from '../design/toast.tsx'
 import { IdentityProof } from './identity-proof.tsx'
 
@@ -23,14 +22,11 @@ export function Privacy() {
   useTitle('Privacy')
   const projectId = useProjectId()
   const { data, error, refetch } = useQuery(reading(getProject, { params: { projectId } }))
-  if (error && !data) {
+  if (!data) {
     return (
-      <div className="card">
-        <ErrorPanel error={error} title="Settings could not be loaded" retry={() => refetch()} />
-      </div>
+      <Awaited error={error} title="Settings could not be loaded" retry={refetch} rows={5} isCard />
     )
   }
-  if (!data) return <Skeletons rows={5} />
   return (
     <>
       <RecordingSettings key={data.project.id} project={data.project} />
@@ -85,14 +81,16 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
       title="Project and recording"
       description="Project masking can hide more than the page requests, never less."
     >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
+      <PanelForm
+        action="Save"
+        doing={saving}
+        disabledReason={mayWrite ? undefined : needsPermission['projects.write']}
+        onSubmit={() => {
           // What is deleted by that comes back by nothing.
           if (Number(days) < project.retentionDays) setIsAsking(true)
           else save()
         }}
-        className="grid gap-5 border-t border-line px-4 py-5 *:max-w-xl"
+        className="*:max-w-xl"
       >
         <TextField
           label="Project name"
@@ -127,22 +125,14 @@ function RecordingSettings({ project }: { project: DashboardProject }) {
           {...{ min: 0, max: 3650, step: 1, mayWrite }}
           {...{ value: identifiedDays, setValue: setIdentifiedDays }}
         />
-        <ErrorLine error={saving.error} />
-        <Button
-          type="submit"
-          look="primary"
-          className="justify-self-start"
-          isBusy={saving.isPending}
-          disabledReason={mayWrite ? undefined : needsPermission['projects.write']}
-        >
-          Save
-        </Button>
-      </form>
-      <OlderDialog
+      </PanelForm>
+      <ConfirmDialog
         isOpen={isAsking}
-        days={{ before: project.retentionDays, after: days }}
-        saving={saving}
-        onSave={save}
+        title="Delete older recordings?"
+        description={`Recordings older than ${days} ${days === '1' ? 'day' : 'days'} will be permanently deleted within the hour. The current retention is ${project.retentionDays} days.`}
+        action="Save and delete"
+        doing={saving}
+        onSubmit={save}
         onClose={() => setIsAsking(false)}
       />
     </Panel>
@@ -172,38 +162,6 @@ function NumberField({
       readOnly={!mayWrite}
       className="max-w-32 tabular"
     />
-  )
-}
-
-/** Keeping recordings for less deletes some of them. */
-function OlderDialog({
-  isOpen,
-  days,
-  saving,
-  onSave,
-  onClose,
-}: {
-  isOpen: boolean
-  days: { before: number; after: string }
-  saving: { isPending: boolean; error: unknown }
-  onSave: () => void
-  onClose: () => void
-}) {
-  return (
-    <Dialog isOpen={isOpen} onClose={onClose} title="Delete older recordings?">
-      <DialogForm
-        action="Save and delete"
-        look="danger"
-        doing={saving}
-        onSubmit={onSave}
-        onClose={onClose}
-      >
-        <p className="text-pretty">
-          Recordings older than {days.after} {days.after === '1' ? 'day' : 'days'} will be
-          permanently deleted within the hour. The current retention is {days.before} days.
-        </p>
-      </DialogForm>
-    </Dialog>
   )
 }
 

@@ -1,63 +1,44 @@
+import type { Permission } from '@lethe/contract/dashboard-members.ts'
 import { Outlet, useLocation } from '@tanstack/react-router'
-import { useMay } from '../api/me.ts'
+import { useMe } from '../api/me.ts'
 import { useProjectId } from '../api/projects.ts'
 import { LinkTab, LinkTabs } from '../design/page.tsx'
 import { Empty } from '../design/states.tsx'
 
+interface SettingsPage {
+  path: 'keys' | 'members' | 'privacy' | 'webhooks' | 'audit' | 'system'
+  label: string
+  needed?: Permission
+}
+
+const pages: SettingsPage[] = [
+  { path: 'keys', label: 'Keys', needed: 'keys.read' },
+  { path: 'members', label: 'Members', needed: 'members.read' },
+  { path: 'privacy', label: 'Privacy' },
+  { path: 'webhooks', label: 'Webhooks', needed: 'webhooks.read' },
+  { path: 'audit', label: 'Audit log', needed: 'audit.read' },
+  { path: 'system', label: 'System', needed: 'system.read' },
+]
+
 export function Settings() {
   const params = { projectId: useProjectId() }
-  const mayMembers = useMay('members.read')
-  const mayAudit = useMay('audit.read')
-  const maySystem = useMay('system.read')
-  const mayWebhooks = useMay('webhooks.read')
-  const mayKeys = useMay('keys.read')
-  const base = '/projects/$projectId/settings'
-  const { pathname } = useLocation()
-  const [, part = ''] = pathname.split('/settings/')
-  const needed: Record<string, boolean> = {
-    keys: mayKeys,
-    members: mayMembers,
-    webhooks: mayWebhooks,
-    audit: mayAudit,
-    system: maySystem,
-  }
-  const isAllowed = needed[part.split('/')[0] ?? ''] ?? true
+  const { permissions } = useMe()
+  const mine = pages.filter(({ needed }) => needed === undefined || permissions.includes(needed))
+  const [, part = ''] = useLocation().pathname.split('/settings/')
+  const page = pages.find(({ path }) => path === part.split('/')[0])
   return (
     <div className="mx-auto w-full max-w-[64rem] px-4 py-6 sm:px-8">
       <h1 className="pb-2">Settings</h1>
       <div className="mb-5 border-b border-line">
         <LinkTabs label="Settings">
-          {mayKeys && (
-            <LinkTab to={`${base}/keys`} params={params}>
-              Keys
+          {mine.map(({ path, label }) => (
+            <LinkTab key={path} to={`/projects/$projectId/settings/${path}`} params={params}>
+              {label}
             </LinkTab>
-          )}
-          {mayMembers && (
-            <LinkTab to={`${base}/members`} params={params}>
-              Members
-            </LinkTab>
-          )}
-          <LinkTab to={`${base}/privacy`} params={params}>
-            Privacy
-          </LinkTab>
-          {mayWebhooks && (
-            <LinkTab to={`${base}/webhooks`} params={params}>
-              Webhooks
-            </LinkTab>
-          )}
-          {mayAudit && (
-            <LinkTab to={`${base}/audit`} params={params}>
-              Audit log
-            </LinkTab>
-          )}
-          {maySystem && (
-            <LinkTab to={`${base}/system`} params={params}>
-              System
-            </LinkTab>
-          )}
+          ))}
         </LinkTabs>
       </div>
-      {isAllowed ? <Outlet /> : <Forbidden />}
+      {page === undefined || mine.includes(page) ? <Outlet /> : <Forbidden />}
     </div>
   )
 }

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import type { Body } from '../api/call.ts'
 import { useProjectId } from '../api/projects.ts'
 import { liveMilliseconds, reading } from '../api/queries.ts'
-import { Chip } from '../design/chip.tsx'
+import { HealthChip } from '../design/chip.tsx'
 import { bytesText, count } from '../design/number.ts'
 import { Fact, Facts, Panel, useTitle } from '../design/page.tsx'
 import { Awaited } from '../design/states.tsx'
@@ -37,12 +37,6 @@ export function System() {
       <Work state={data} />
     </>
   )
-}
-
-function HealthChip({ state }: { state: 'ok' | 'failed' | 'unknown' }) {
-  if (state === 'ok') return <Chip tone="ok">Healthy</Chip>
-  if (state === 'failed') return <Chip tone="danger">Down</Chip>
-  return <Chip>Unknown</Chip>
 }
 
 const stores = { folder: 'Folder on this machine', s3: 'S3 bucket', unknown: 'Unknown' }

@@ -13,7 +13,7 @@ import { useAction } from '../api/action.ts'
 import { useProjectId } from '../api/projects.ts'
 import { SecretOnce } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
-import { DialogDone, DialogForm } from '../design/dialog-form.tsx'
+import { ConfirmDialog, DialogDone, DialogForm } from '../design/dialog-form.tsx'
 import { CheckboxField, TextField } from '../design/field.tsx'
 import { say, sayThen } from '../design/toast.tsx'
 
@@ -178,19 +178,14 @@ export function RemoveWebhook({ of: webhook, isOpen, onClose }: OfWebhook) {
     void navigate({ to: '/projects/$projectId/settings/webhooks', params: { projectId } })
   })
   return (
-    <Dialog
+    <ConfirmDialog
       isOpen={isOpen}
-      onClose={onClose}
       title="Remove this webhook?"
       description="Its deliveries are removed too, including those that were not sent yet."
-    >
-      <DialogForm
-        action="Remove webhook"
-        look="danger"
-        doing={removing}
-        onSubmit={() => removing.mutate({ params: { projectId, webhookId: webhook.id } })}
-        onClose={onClose}
-      />
-    </Dialog>
+      action="Remove webhook"
+      doing={removing}
+      onSubmit={() => removing.mutate({ params: { projectId, webhookId: webhook.id } })}
+      onClose={onClose}
+    />
   )
 }

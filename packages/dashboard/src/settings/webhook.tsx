@@ -16,14 +16,13 @@ import { needsPermission, useMay } from '../api/me.ts'
 import { listing, liveMilliseconds, reading } from '../api/queries.ts'
 import { Button } from '../design/button.tsx'
 import { Chip } from '../design/chip.tsx'
-import { Icon } from '../design/icon.tsx'
 import { List } from '../design/list.tsx'
 import { Menu, MenuItem, MenuLine } from '../design/menu.tsx'
-import { Panel, useTitle } from '../design/page.tsx'
+import { BackLink, Panel, useTitle } from '../design/page.tsx'
 import { Awaited, Empty } from '../design/states.tsx'
 import { ActionsHead, Cell, Head, Row, Table } from '../design/table.tsx'
 import { Time } from '../design/time.tsx'
-import { say, sayFailed } from '../design/toast.tsx'
+import { say } from '../design/toast.tsx'
 import { NotFound } from '../shell/not-found.tsx'
 import { EditWebhook, RemoveWebhook, RotateSecret } from './webhook-dialogs.tsx'
 import { DeliveryChip, eventNames } from './webhooks.tsx'
@@ -42,14 +41,9 @@ export function WebhookPage() {
   if (data && !webhook) return <NotFound what="webhook" />
   return (
     <>
-      <Link
-        to="/projects/$projectId/settings/webhooks"
-        params={{ projectId }}
-        className="mb-4 inline-flex items-center gap-1.5 rounded-sm text-sm font-medium text-muted hover:text-ink"
-      >
-        <Icon name="arrowLeft" className="size-3.5" />
+      <BackLink to="/projects/$projectId/settings/webhooks" params={{ projectId }}>
         Webhooks
-      </Link>
+      </BackLink>
       {webhook ? (
         <>
           <WebhookHead webhook={webhook} />
@@ -74,8 +68,8 @@ function WebhookHead({ webhook }: { webhook: Webhook }) {
   const reason = mayWrite ? undefined : needsPermission['webhooks.write']
   const [asking, setAsking] = useState<'edit' | 'rotate' | 'remove' | null>(null)
   const close = () => setAsking(null)
-  const testing = useAction(testWebhook, () => say('Test sent'))
-  const switching = useAction(updateWebhook)
+  const testing = useAction(testWebhook, () => say('Test sent'), 'The test was not sent')
+  const switching = useAction(updateWebhook, undefined, 'The webhook could not be changed')
   return (
     <Panel
       title="Webhook"
@@ -89,12 +83,7 @@ function WebhookHead({ webhook }: { webhook: Webhook }) {
             size="small"
             isBusy={testing.isPending}
             disabledReason={reason}
-            onClick={() =>
-              testing.mutate(
-                { params, body: {} },
-                { onError: (error) => sayFailed('The test was not sent', error) },
-              )
-            }
+            onClick={() => testing.mutate({ params, body: {} })}
           >
             Send a test
           </Button>
@@ -112,10 +101,7 @@ function WebhookHead({ webhook }: { webhook: Webhook }) {
               <MenuItem
                 icon={webhook.isEnabled ? 'pause' : 'play'}
                 onClick={() =>
-                  switching.mutate(
-                    { params, body: { isEnabled: !webhook.isEnabled } },
-                    { onError: (error) => sayFailed('The webhook could not be changed', error) },
-                  )
+                  switching.mutate({ params, body: { isEnabled: !webhook.isEnabled } })
                 }
               >
                 {webhook.isEnabled ? 'Turn off' : 'Turn on'}
@@ -193,7 +179,11 @@ function DeliveryTable({ deliveries }: { deliveries: WebhookDelivery[] }) {
 function DeliveryRow({ delivery }: { delivery: WebhookDelivery }) {
   const params = useParams({ from })
   const mayWrite = useMay('webhooks.write')
-  const resending = useAction(resendDelivery, () => say('Delivery resent'))
+  const resending = useAction(
+    resendDelivery,
+    () => say('Delivery resent'),
+    'The delivery could not be resent',
+  )
   return (
     <Row>
       <Cell>
@@ -239,10 +229,7 @@ function DeliveryRow({ delivery }: { delivery: WebhookDelivery }) {
             isBusy={resending.isPending}
             aria-label={`Resend: ${eventNames[delivery.event]}, ${delivery.id.slice(0, 8)}`}
             onClick={() =>
-              resending.mutate(
-                { params: { ...params, deliveryId: delivery.id }, body: {} },
-                { onError: (error) => sayFailed('The delivery could not be resent', error) },
-              )
+              resending.mutate({ params: { ...params, deliveryId: delivery.id }, body: {} })
             }
           >
             <span className="max-sm:sr-only">Resend</span>

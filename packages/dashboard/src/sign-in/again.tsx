@@ -5,13 +5,11 @@ import {
   signIn,
   signInWithCode,
 } from '@lethe/contract/dashboard-members.ts'
-import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import { type Asked, call, codeOf } from '../api/call.ts'
-import { Button } from '../design/button.tsx'
-import { DialogActions } from '../design/dialog.tsx'
-import { CurrentPassword, TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
+import { DialogForm } from '../design/dialog-form.tsx'
+import { CodeField, CurrentPassword, HiddenEmail } from './fields.tsx'
 import { PasskeyButton } from './passkey.tsx'
 
 /**
@@ -108,72 +106,31 @@ function Again({
       <h2 id="again-title" className="text-lg font-semibold tracking-[-0.01em]">
         {title}
       </h2>
-      <p className="mt-1 text-pretty text-muted">{text}</p>
-      <form
-        onSubmit={(event: FormEvent) => {
-          event.preventDefault()
-          void submit()
-        }}
-        className="mt-4 grid gap-4"
+      <p className="mt-1 mb-4 text-pretty text-muted">{text}</p>
+      <DialogForm
+        action={button}
+        cancel={cancel}
+        doing={{ isPending: isBusy, error }}
+        onSubmit={() => void submit()}
+        onClose={() => onDone(false)}
       >
-        <input
-          type="email"
-          autoComplete="username"
-          value={member.email}
-          readOnly
-          hidden
-          aria-label="Email"
-        />
+        <HiddenEmail email={member.email} />
         <p className="text-sm break-all text-muted">{member.email}</p>
         {!(what === 'sign-in' && needsCode) && (
           <CurrentPassword value={password} onChange={setPassword} />
         )}
         {needsCode && (
-          <Factor
-            code={code}
-            onCode={setCode}
-            onPasskey={submit}
-            needsPassword={what === 'proof' && password === ''}
-          />
+          <>
+            <CodeField value={code} onChange={setCode} />
+            <PasskeyButton
+              onAnswer={submit}
+              disabledReason={
+                what === 'proof' && password === '' ? 'Type your password first.' : undefined
+              }
+            />
+          </>
         )}
-        <ErrorLine error={error} />
-        <DialogActions>
-          <Button onClick={() => onDone(false)}>{cancel}</Button>
-          <Button type="submit" look="primary" isBusy={isBusy}>
-            {button}
-          </Button>
-        </DialogActions>
-      </form>
+      </DialogForm>
     </dialog>
-  )
-}
-
-function Factor({
-  code,
-  onCode,
-  onPasskey,
-  needsPassword,
-}: {
-  code: string
-  onCode: (code: string) => void
-  onPasskey: (passkey: PasskeyAnswer) => Promise<unknown>
-  needsPassword: boolean
-}) {
-  return (
-    <>
-      <TextField
-        label="Two-factor code"
-        hint="From your authenticator, or a recovery code."
-        autoComplete="one-time-code"
-        required
-        value={code}
-        onChange={(event) => onCode(event.target.value)}
-        className="font-mono tracking-[0.2em]"
-      />
-      <PasskeyButton
-        onAnswer={onPasskey}
-        disabledReason={needsPassword ? 'Type your password first.' : undefined}
-      />
-    </>
   )
 }

@@ -3,11 +3,11 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { send } from '../api/call.ts'
-import { Button } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
+import { Form } from '../design/form.tsx'
+import { NameField, PasswordField } from './fields.tsx'
 import { DeadEnd, SignInFrame } from './frame.tsx'
-import { type Link, PasswordField, WithLink } from './link.tsx'
+import { type Link, WithLink } from './link.tsx'
 
 const mayDo = {
   owner: 'You will be an owner, with full access including members.',
@@ -47,28 +47,11 @@ function JoinForm({ link }: { link: Link }) {
   })
   return (
     <SignInFrame title="Join Lethe" description={link.role && mayDo[link.role]}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          joining.mutate()
-        }}
-        className="grid gap-4"
-      >
+      <Form action="Join" doing={joining} onSubmit={() => joining.mutate()}>
         <TextField label="Email" autoComplete="username" readOnly value={link.email ?? ''} />
-        <TextField
-          label="Your name"
-          autoComplete="name"
-          required
-          maxLength={200}
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
+        <NameField value={name} onChange={setName} />
         <PasswordField value={password} onChange={setPassword} />
-        <ErrorLine error={joining.error} />
-        <Button type="submit" look="primary" isBusy={joining.isPending}>
-          Join
-        </Button>
-      </form>
+      </Form>
     </SignInFrame>
   )
 }

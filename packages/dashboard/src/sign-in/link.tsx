@@ -2,7 +2,6 @@ import { checkLink } from '@lethe/contract/dashboard-members.ts'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useState } from 'react'
 import { type Body, codeOf, send } from '../api/call.ts'
-import { TextField } from '../design/field.tsx'
 import { Awaited } from '../design/states.tsx'
 import { DeadEnd, SignInFrame } from './frame.tsx'
 
@@ -67,30 +66,6 @@ function Invalid() {
     <DeadEnd
       title="This link no longer works"
       description="It was already used or has expired. Ask the person who gave it to you for a new one."
-    />
-  )
-}
-
-export function PasswordField({
-  value,
-  onChange,
-  label = 'Password',
-}: {
-  value: string
-  onChange: (value: string) => void
-  label?: string
-}) {
-  return (
-    <TextField
-      label={label}
-      hint="12 characters or more. A few random words work well."
-      type="password"
-      autoComplete="new-password"
-      required
-      minLength={12}
-      maxLength={128}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
     />
   )
 }

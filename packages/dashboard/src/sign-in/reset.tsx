@@ -3,12 +3,12 @@ import { useMutation } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { send } from '../api/call.ts'
-import { Button } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
+import { Form } from '../design/form.tsx'
 import { say } from '../design/toast.tsx'
+import { PasswordField } from './fields.tsx'
 import { DeadEnd, SignInFrame } from './frame.tsx'
-import { type Link, PasswordField, WithLink } from './link.tsx'
+import { type Link, WithLink } from './link.tsx'
 
 /** A new password for a member who forgot the old one. */
 export function Reset() {
@@ -42,20 +42,10 @@ function ResetForm({ link }: { link: Link }) {
       title="Set a new password"
       description="You will be signed out everywhere, and two-factor authentication will be turned off."
     >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          resetting.mutate()
-        }}
-        className="grid gap-4"
-      >
+      <Form action="Set password" doing={resetting} onSubmit={() => resetting.mutate()}>
         <TextField label="Email" autoComplete="username" readOnly value={link.email ?? ''} />
         <PasswordField label="New password" value={password} onChange={setPassword} />
-        <ErrorLine error={resetting.error} />
-        <Button type="submit" look="primary" isBusy={resetting.isPending}>
-          Set password
-        </Button>
-      </form>
+      </Form>
     </SignInFrame>
   )
 }

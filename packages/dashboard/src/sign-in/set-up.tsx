@@ -5,12 +5,12 @@ import { useState } from 'react'
 import { basePath } from '../api/base-path.ts'
 import { send } from '../api/call.ts'
 import { meQuery } from '../api/me.ts'
-import { Button } from '../design/button.tsx'
 import { TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
+import { Form } from '../design/form.tsx'
 import { keepFreshKey } from '../install/fresh-key.ts'
+import { EmailField, NameField, PasswordField } from './fields.tsx'
 import { DeadEnd, SignInFrame } from './frame.tsx'
-import { PasswordField, WithLink } from './link.tsx'
+import { WithLink } from './link.tsx'
 
 /** The first run: the owner's account and the first project. */
 export function SetUp() {
@@ -68,30 +68,9 @@ function SetUpForm({ token, projectAtFirst }: { token: string; projectAtFirst: s
       title="Set up Lethe"
       description="Create the owner account and your first project. It takes a minute."
     >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          settingUp.mutate()
-        }}
-        className="grid gap-4"
-      >
-        <TextField
-          label="Your name"
-          autoComplete="name"
-          required
-          maxLength={200}
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-        <TextField
-          label="Email"
-          type="email"
-          autoComplete="username"
-          required
-          maxLength={254}
-          value={email}
-          onChange={(event) => setEmail(event.target.value)}
-        />
+      <Form action="Continue" doing={settingUp} onSubmit={() => settingUp.mutate()}>
+        <NameField value={name} onChange={setName} />
+        <EmailField value={email} onChange={setEmail} />
         <PasswordField value={password} onChange={setPassword} />
         <TextField
           label="Project name"
@@ -103,11 +82,7 @@ function SetUpForm({ token, projectAtFirst }: { token: string; projectAtFirst: s
           value={projectName}
           onChange={(event) => setProjectName(event.target.value)}
         />
-        <ErrorLine error={settingUp.error} />
-        <Button type="submit" look="primary" isBusy={settingUp.isPending}>
-          Continue
-        </Button>
-      </form>
+      </Form>
     </SignInFrame>
   )
 }

@@ -1,12 +1,13 @@
 import { type PasskeyAnswer, signIn, signInWithCode } from '@lethe/contract/dashboard-members.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { codeOf, send } from '../api/call.ts'
 import { meQuery } from '../api/me.ts'
 import { Button } from '../design/button.tsx'
-import { CurrentPassword, TextField } from '../design/field.tsx'
-import { ErrorLine } from '../design/states.tsx'
+import { TextField } from '../design/field.tsx'
+import { Form } from '../design/form.tsx'
+import { CurrentPassword, EmailField } from './fields.tsx'
 import { SignInFrame } from './frame.tsx'
 import { PasskeyButton } from './passkey.tsx'
 
@@ -41,36 +42,26 @@ function PasswordForm({ onCode }: { onCode: () => void }) {
     mutationFn: () => send(signIn, { body: { email, password } }),
     onSuccess: ({ next }) => (next === 'code' ? onCode() : enter()),
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    signingIn.mutate()
-  }
   return (
     <SignInFrame
       title="Sign in"
       foot="Forgot your password? Ask an owner or admin for a reset link."
     >
-      <form onSubmit={submit} className="grid gap-4">
-        <TextField
-          label="Email"
-          type="email"
-          autoComplete="username"
-          required
-          value={email}
-          onChange={(event) => setEmail(event.target.value)}
-        />
+      <Form
+        action="Sign in"
+        doing={signingIn}
+        error={
+          codeOf(signingIn.error) === 'credentials_wrong' ? (
+            <p role="alert" className="text-sm text-danger">
+              Incorrect email or password.
+            </p>
+          ) : undefined
+        }
+        onSubmit={() => signingIn.mutate()}
+      >
+        <EmailField value={email} onChange={setEmail} />
         <CurrentPassword value={password} onChange={setPassword} />
-        {codeOf(signingIn.error) === 'credentials_wrong' ? (
-          <p role="alert" className="text-sm text-danger">
-            Incorrect email or password.
-          </p>
-        ) : (
-          <ErrorLine error={signingIn.error} />
-        )}
-        <Button type="submit" look="primary" isBusy={signingIn.isPending}>
-          Sign in
-        </Button>
-      </form>
+      </Form>
     </SignInFrame>
   )
 }
@@ -88,12 +79,21 @@ function CodeForm({ onBack }: { onBack: () => void }) {
       title="Two-factor authentication"
       description="Type the six digits your authenticator shows, or one of your recovery codes."
     >
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          checking.mutate({ code: code.replace(/\s/g, '') })
-        }}
-        className="grid gap-4"
+      <Form
+        action="Sign in"
+        doing={checking}
+        onSubmit={() => checking.mutate({ code: code.replace(/\s/g, '') })}
+        place={(submit) => (
+          <>
+            {submit}
+            <PasskeyButton
+              onAnswer={(passkey) => checking.mutateAsync({ passkey }).catch(() => {})}
+            />
+            <Button look="quiet" icon="arrowLeft" onClick={onBack}>
+              Back to email and password
+            </Button>
+          </>
+        )}
       >
         <TextField
           label="Code"
@@ -104,15 +104,7 @@ function CodeForm({ onBack }: { onBack: () => void }) {
           className="font-mono tracking-[0.2em]"
           ref={(input) => input?.focus()}
         />
-        <ErrorLine error={checking.error} />
-        <Button type="submit" look="primary" isBusy={checking.isPending}>
-          Sign in
-        </Button>
-        <PasskeyButton onAnswer={(passkey) => checking.mutateAsync({ passkey }).catch(() => {})} />
-        <Button look="quiet" icon="arrowLeft" onClick={onBack}>
-          Back to email and password
-        </Button>
-      </form>
+      </Form>
     </SignInFrame>
   )
 }
