@@ -472,6 +472,9 @@ describe('members and invitations', () => {
       )
     expect(await invite({ role: 'owner' })).toEqual(forbidden)
     expect(await invite({ mayDeletePersons: true })).toEqual(forbidden)
+    const coming = { email: 'coming@example.com', role: 'owner', mayDeletePersons: true } as const
+    await owner.call(inviteMember, { body: coming })
+    expect(await invite({ email: coming.email })).toEqual(forbidden)
     const { memberId } = owner
     const reset = admin.call(makeResetLink, { params: { memberId }, body: {} })
     expect(await refusalOf(reset)).toEqual(forbidden)

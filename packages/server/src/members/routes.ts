@@ -58,10 +58,14 @@ function invitationRoutes(app: DashboardApp, context: DashboardContext): void {
       const email = request.body.email.toLowerCase()
       const { token, tokenHash } = newToken()
       const invitation = await db.begin(async (tx) => {
-        refuseUnlessMayManage(await lockedActing(tx, request), rights)
+        const acting = await lockedActing(tx, request)
+        refuseUnlessMayManage(acting, rights)
         if (await findMemberByEmail(tx, email)) {
           throw new ApiError('member_exists', 'There is already a member with this email.')
         }
+        // An earlier invitation is replaced, which withdraws it.
+        const earlier = (await listInvitations(tx)).find((one) => one.email === email)
+        if (earlier) refuseUnlessMayManage(acting, earlier)
         const made = await insertInvitation(tx, {
           ...rights,
           email,
