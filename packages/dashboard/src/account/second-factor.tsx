@@ -13,7 +13,6 @@ import { Chip } from '../design/chip.tsx'
 import { CopyButton } from '../design/copy.tsx'
 import { Dialog } from '../design/dialog.tsx'
 import { DialogForm } from '../design/dialog-form.tsx'
-import { TextField } from '../design/field.tsx'
 import { Panel } from '../design/page.tsx'
 import { sayThen } from '../design/toast.tsx'
 import { CodeField, CurrentPassword } from '../sign-in/fields.tsx'
@@ -116,15 +115,12 @@ function ConfirmForm({
           ))}
         </ul>
       </div>
-      <TextField
+      <CodeField
         label="Authenticator code"
         hint="Confirms that your authenticator works before codes are required."
-        autoComplete="one-time-code"
         inputMode="numeric"
-        required
         value={code}
-        onChange={(event) => setCode(event.target.value)}
-        className="font-mono tracking-[0.2em]"
+        onChange={setCode}
       />
     </DialogForm>
   )

@@ -1,4 +1,7 @@
+import type { ComponentProps } from 'react'
 import { TextField } from '../design/field.tsx'
+
+type TextFieldProps = ComponentProps<typeof TextField>
 
 interface FieldProps {
   label?: string
@@ -6,31 +9,21 @@ interface FieldProps {
   onChange: (value: string) => void
 }
 
-export function NameField({ label = 'Your name', value, onChange }: FieldProps) {
-  return (
-    <TextField
-      label={label}
-      autoComplete="name"
-      required
-      maxLength={200}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-    />
-  )
+function RequiredField({
+  onChange,
+  ...field
+}: Omit<TextFieldProps, 'onChange'> & Pick<FieldProps, 'onChange'>) {
+  return <TextField required {...field} onChange={(event) => onChange(event.target.value)} />
+}
+
+export function NameField({ label = 'Your name', ...field }: FieldProps) {
+  return <RequiredField label={label} autoComplete="name" maxLength={200} {...field} />
 }
 
 /** The address that somebody signs in with. */
-export function EmailField({ label = 'Email', value, onChange }: FieldProps) {
+export function EmailField({ label = 'Email', ...field }: FieldProps) {
   return (
-    <TextField
-      label={label}
-      type="email"
-      autoComplete="username"
-      required
-      maxLength={254}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-    />
+    <RequiredField label={label} type="email" autoComplete="username" maxLength={254} {...field} />
   )
 }
 
@@ -42,47 +35,38 @@ export function HiddenEmail({ email }: { email: string }) {
 }
 
 /** The password that somebody has. */
-export function CurrentPassword({ label = 'Password', value, onChange }: FieldProps) {
-  return (
-    <TextField
-      label={label}
-      type="password"
-      autoComplete="current-password"
-      required
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-    />
-  )
+export function CurrentPassword({ label = 'Password', ...field }: FieldProps) {
+  return <RequiredField label={label} type="password" autoComplete="current-password" {...field} />
 }
 
 /** A new password. */
-export function PasswordField({ label = 'Password', value, onChange }: FieldProps) {
+export function PasswordField({ label = 'Password', ...field }: FieldProps) {
   return (
-    <TextField
+    <RequiredField
       label={label}
       hint="12 characters or more. A few random words work well."
       type="password"
       autoComplete="new-password"
-      required
       minLength={12}
       maxLength={128}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
+      {...field}
     />
   )
 }
 
-/** What an authenticator shows; each code works once, so the one of the sign-in does not here. */
-export function CodeField({ label = 'Two-factor code', value, onChange }: FieldProps) {
+/** A code of the second factor. */
+export function CodeField({
+  label = 'Two-factor code',
+  hint = 'From your authenticator, or a recovery code. Each code works once.',
+  ...field
+}: FieldProps & Pick<TextFieldProps, 'hint' | 'inputMode' | 'ref'>) {
   return (
-    <TextField
+    <RequiredField
       label={label}
-      hint="From your authenticator, or a recovery code. Each code works once."
+      hint={hint}
       autoComplete="one-time-code"
-      required
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
       className="font-mono tracking-[0.2em]"
+      {...field}
     />
   )
 }

@@ -5,9 +5,8 @@ import { useState } from 'react'
 import { codeOf, send } from '../api/call.ts'
 import { meQuery } from '../api/me.ts'
 import { Button } from '../design/button.tsx'
-import { TextField } from '../design/field.tsx'
 import { Form } from '../design/form.tsx'
-import { CurrentPassword, EmailField } from './fields.tsx'
+import { CodeField, CurrentPassword, EmailField } from './fields.tsx'
 import { SignInFrame } from './frame.tsx'
 import { PasskeyButton } from './passkey.tsx'
 
@@ -95,13 +94,11 @@ function CodeForm({ onBack }: { onBack: () => void }) {
           </>
         )}
       >
-        <TextField
+        <CodeField
           label="Code"
-          autoComplete="one-time-code"
-          required
+          hint={null}
           value={code}
-          onChange={(event) => setCode(event.target.value)}
-          className="font-mono tracking-[0.2em]"
+          onChange={setCode}
           ref={(input) => input?.focus()}
         />
       </Form>
