@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 /** Does `work` when it is the turn of `whose`. */
 export type InTurn = <T>(whose: string, work: () => Promise<T>) => Promise<T>
 
@@ -41,15 +43,23 @@ export function takingTurns(atOnce: number): InTurn {
   }
 }
 
-/** At most `atOnce` works of each at a time; what is more waits in its line. */
-export function linesOf(atOnce: number): InTurn {
+/**
+ * At most `atOnce` works of each at a time; what is more waits in its line. With `rests`, a line in
+ * which others wait rests after each work for as long as the work took.
+ */
+export function linesOf(atOnce: number, rests = false): InTurn {
   const lines = new Map<string, { working: number; inTurn: InTurn }>()
   return async (whose, work) => {
     const line = lines.get(whose) ?? { working: 0, inTurn: takingTurns(atOnce) }
     lines.set(whose, line)
     line.working += 1
     try {
-      return await line.inTurn(whose, work)
+      return await line.inTurn(whose, async () => {
+        const beganAt = performance.now()
+        const result = await work()
+        if (rests && line.working > atOnce) await sleep(performance.now() - beganAt)
+        return result
+      })
     } finally {
       line.working -= 1
       if (line.working === 0) lines.delete(whose)

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { findDeletionJob } from '../src/erasure/jobs.ts'
 import {
   findPerson,
-  findPersonById,
+  findPersonInPieces,
   listPersons,
   lockPerson,
   writePerson,
@@ -15,7 +15,7 @@ import { newProject, test } from './fixtures.ts'
 /** The product's functions whose statements are hot. A look at the plan of each, on many rows. */
 const hot: Record<string, (sql: Sql) => Promise<unknown>> = {
   'a person by externalId': (sql) => findPerson(sql, 1, 'a'),
-  'a person by id': (sql) => findPersonById(sql, 1, '1'),
+  'a person by id': (sql) => findPersonInPieces(sql, 1, '1'),
   'a page of persons': (sql) => listPersons(sql, 1, null, 51),
   'a key by its hash': (sql) => findWorkingKey(sql, '00'),
   'a deletion job': (sql) => findDeletionJob(sql, 1, '1'),

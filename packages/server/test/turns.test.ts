@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { linesOf, takingTurns } from '../src/turns.ts'
 
@@ -41,4 +42,19 @@ test('a limited number of tasks of each client run at a time, without waiting fo
   await expect.poll(() => started.join('')).toBe('aaba')
   for (const end of ends) end()
   await all
+})
+
+test('a line in which others wait rests for as long as each task took', async () => {
+  const inLine = linesOf(1, true)
+  const times: number[] = []
+  const ask = () =>
+    inLine('a', async () => {
+      times.push(performance.now())
+      await sleep(20)
+      times.push(performance.now())
+    })
+  await Promise.all([ask(), ask()])
+  const [began = 0, ended = 0, nextBegan = 0] = times
+  // Timers count in whole milliseconds.
+  expect(nextBegan - ended).toBeGreaterThan(ended - began - 2)
 })

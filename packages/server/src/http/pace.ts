@@ -19,7 +19,7 @@ export interface PaceLimits {
 }
 
 /** Each part of a body of this size counts as one request. */
-export const partBytes = 163_840
+export const partBytes = 65_536
 
 /** Reading files and pages costs much less than writing. */
 const readRequests = 0.25

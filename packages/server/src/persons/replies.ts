@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import type { ListedPerson, Person } from './store.ts'
+import type { ListedPerson, Person, PersonInPieces } from './store.ts'
 
 export function sendPerson(reply: FastifyReply, person: Omit<Person, 'id'>): FastifyReply {
-  return sendJson(reply, `{"person":${jsonOf(person, person.properties)}}`)
+  const [start, end] = around(person)
+  return sendJson(reply, `{"person":${start}${person.properties}${end}}`)
 }
 
 /**
@@ -14,20 +15,30 @@ export function sendPage(
   reply: FastifyReply,
   persons: ListedPerson[],
   nextCursor: string | null,
-  findLarge: (id: string) => Promise<Person | undefined>,
+  findLarge: (id: string) => Promise<PersonInPieces | undefined>,
 ): FastifyReply {
-  const end = `],"nextCursor":${JSON.stringify(nextCursor)}}`
-  const texts = persons.map((one) => one.properties !== null && jsonOf(one, one.properties))
-  if (!texts.includes(false)) return sendJson(reply, `{"persons":[${texts.join()}${end}`)
+  const pageEnd = `],"nextCursor":${JSON.stringify(nextCursor)}}`
+  const texts = persons.map((person) => {
+    const [start, end] = around(person)
+    return person.properties !== null && start + person.properties + end
+  })
+  if (!texts.includes(false)) return sendJson(reply, `{"persons":[${texts.join()}${pageEnd}`)
   async function* parts(): AsyncGenerator<string> {
     let separator = '{"persons":['
     for (const [place, { id }] of persons.entries()) {
-      const found = texts[place] || (await findLarge(id))
+      const text = texts[place]
+      const found = text || (await findLarge(id))
       if (!found) continue
-      yield separator + (typeof found === 'string' ? found : jsonOf(found, found.properties))
+      if (typeof found === 'string') yield separator + found
+      else {
+        const [start, end] = around(found)
+        yield separator + start
+        yield* found.pieces
+        yield end
+      }
       separator = ','
     }
-    yield separator === ',' ? end : separator + end
+    yield separator === ',' ? pageEnd : separator + pageEnd
   }
   return sendJson(reply, Readable.from(parts(), { objectMode: false, highWaterMark: aheadBytes }))
 }
@@ -35,11 +46,16 @@ export function sendPage(
 /** How much of a page with large persons is read ahead of the client. */
 const aheadBytes = 262_144
 
-function jsonOf(
-  { externalId, createdAt, updatedAt }: Pick<Person, 'externalId' | 'createdAt' | 'updatedAt'>,
-  properties: string,
-): string {
-  return `{"externalId":${JSON.stringify(externalId)},"properties":${properties},"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`
+/** A person's JSON before and after the properties. */
+function around({
+  externalId,
+  createdAt,
+  updatedAt,
+}: Pick<Person, 'externalId' | 'createdAt' | 'updatedAt'>): [string, string] {
+  return [
+    `{"externalId":${JSON.stringify(externalId)},"properties":`,
+    `,"createdAt":"${createdAt}","updatedAt":"${updatedAt}"}`,
+  ]
 }
 
 function sendJson(reply: FastifyReply, json: string | Readable): FastifyReply {

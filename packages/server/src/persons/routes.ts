@@ -12,7 +12,7 @@ import { searchPersons } from './search.ts'
 import {
   externalIdOf,
   findPerson,
-  findPersonById,
+  findPersonInPieces,
   type ListedPerson,
   listPersons as listRows,
   type PersonWrite,
@@ -31,7 +31,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
   { db, cursors },
 ) => {
   const writePerson = personWriter(db)
-  const inLine = linesOf(largeOfProjectAtOnce)
+  const inLine = linesOf(largeOfProjectAtOnce, true)
 
   function write(writing: PersonWrite, { headers }: FastifyRequest) {
     const bodyBytes = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
@@ -85,7 +85,7 @@ export const personRoutes: FastifyPluginAsyncTypebox<{ db: Db; cursors: Cursors 
     handler: async ({ projectId, query }, reply) => {
       const { persons, nextCursor } = await findPage(db, cursors, projectId, query)
       const findLarge = (id: string) =>
-        inLine(String(projectId), () => findPersonById(db.sql, projectId, id))
+        inLine(String(projectId), () => findPersonInPieces(db.sql, projectId, id))
       return sendPage(reply, persons, nextCursor, findLarge)
     },
   })
