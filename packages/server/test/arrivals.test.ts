@@ -106,6 +106,29 @@ describe('uploads that are half sent', () => {
     await service.close()
   })
 
+  test('are cut off few at a time if many are too slow, and others are served in between', async ({
+    recordings,
+    address,
+    project,
+  }) => {
+    const service = await startIngesting(recordings, address, project, {
+      arrivalLimits: { ...arrivalLimits, graceSeconds: 0.1 },
+    })
+    const place = await service.start()
+    const slow = Array.from({ length: 40 }, () => halfSent(service, project.publicKey, place))
+    let ended = 0
+    const answers = slow.map(async ({ answer }) => {
+      const text = await answer
+      ended += 1
+      return text.slice(0, 13)
+    })
+    await Promise.race(answers)
+    expect((await service.send('/health/live')).status).toBe(200)
+    expect(ended).toBeLessThan(slow.length)
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['HTTP/1.1 408 ']))
+    await service.close()
+  })
+
   test('are cut off if they take too much memory: the oldest of the network that holds the most', async ({
     recordings,
     address,

@@ -37,7 +37,10 @@ interface Arrival {
   end(error: Error): void
 }
 
-const sweepMilliseconds = 500
+const sweepMilliseconds = 100
+/** Hundreds may have begun together: they are ended few at a time, so that others have their turn. */
+const endedAtOnce = 5
+const sweepsForAll = 50
 
 /**
  * Reads bodies whole. A body that is on its way costs nobody else anything: one that arrives too
@@ -69,15 +72,6 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = (
     }
   }
 
-  function sweep(): void {
-    const now = performance.now()
-    for (const one of arrivals) {
-      const seconds = (now - one.startedAt) / 1_000
-      const isSlow = one.bytes < seconds * limits.leastBytesPerSecond
-      if (seconds > limits.graceSeconds && isSlow) one.end(tooSlow())
-    }
-  }
-
   function forget(arrival: Arrival): void {
     if (!arrivals.delete(arrival)) return
     count(arrival, -arrival.bytes)
@@ -95,7 +89,7 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = (
       end: finish,
     }
     arrivals.add(arrival)
-    sweeping ??= setInterval(sweep, sweepMilliseconds).unref()
+    sweeping ??= setInterval(() => endSlow(arrivals, limits), sweepMilliseconds).unref()
 
     function finish(error: Error | null): void {
       if (!arrivals.has(arrival)) return
@@ -128,6 +122,20 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = (
       payload.once('error', broken)
       payload.once('close', broken)
     }
+  }
+}
+
+function endSlow(arrivals: ReadonlySet<Arrival>, limits: ArrivalLimits): void {
+  const now = performance.now()
+  const atOnce = Math.max(endedAtOnce, arrivals.size / sweepsForAll)
+  let ended = 0
+  for (const one of arrivals) {
+    const seconds = (now - one.startedAt) / 1_000
+    const isSlow = one.bytes < seconds * limits.leastBytesPerSecond
+    if (seconds <= limits.graceSeconds || !isSlow) continue
+    one.end(tooSlow())
+    ended += 1
+    if (ended >= atOnce) return
   }
 }
 
