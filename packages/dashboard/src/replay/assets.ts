@@ -2,19 +2,19 @@ import { EventType, IncrementalSource, NodeType } from '@rrweb/types'
 import { propertyOf } from './filter-css.ts'
 import { isId, isRecord, text } from './untrusted.ts'
 
-/** Ids of what is added to a page for what it draws: far beyond those of a recording. */
+/** IDs of nodes added to the page for its assets: far above those of a recording. */
 const idsFrom = 2 ** 40
 const bytesMaximum = 40_000_000
 const stylesMaximum = 2_000
-/** How many addresses one image may have in a recording. */
+/** How many addresses an image may have in a recording. */
 const urlsMaximum = 4
 const kept =
   /^data:(?:image\/[\w.+-]+|font\/[\w.+-]+|application\/[\w.+-]+)(?:;[\w=-]+)*;base64,[A-Za-z\d+/=]*$/
 
 /**
- * Images and fonts that the recorder put into a recording (`lethe:asset`): the bytes of each once,
- * then what they belong to. They are played as changes of the page, so that the filter reads them
- * as it reads everything else.
+ * Images and fonts that the recorder put into a recording (`lethe:asset`): the data of each once,
+ * then the nodes it belongs to. They are played as mutations of the page, so that they pass the
+ * filter like everything else.
  */
 export function createAssets() {
   const assets = new Map<string, string>()
@@ -26,7 +26,7 @@ export function createAssets() {
     assets.set(key, data)
   }
   return {
-    /** What is to be played of an event as it was recorded; undefined where that is nothing. */
+    /** Returns what to play for a recorded event; undefined for nothing. */
     apply(raw: unknown): unknown {
       if (!isRecord(raw) || raw.type !== EventType.Custom || !isRecord(raw.data)) return raw
       if (raw.data.tag !== 'lethe:asset') return raw
@@ -34,7 +34,7 @@ export function createAssets() {
       const { key, data, id, css, urls, parent } = payload
       if (typeof key !== 'string') return undefined
       if (typeof data === 'string') keep(key, data)
-      // Of what has no key the recorder says that it belongs to more than one image.
+      // Without a key, the recorder says that the address belongs to more than one image.
       const asset = key === '' && urls ? 'data:,' : assets.get(key)
       if (asset === undefined) return undefined
       if (isId(id)) return change(raw, { attributes: [{ id, attributes: { src: asset } }] })
@@ -62,7 +62,7 @@ const change = ({ timestamp }: Record<string, unknown>, changes: object) => ({
 
 const declaredAs = (asset: string) => (url: unknown) => `${propertyOf(text(url))}:url("${asset}")`
 
-/** Of what is added the player builds no children: each is an addition of its own. */
+/** The player does not build children of added nodes, so each node is added separately. */
 const styleOf = (parentId: number, id: number, textContent: string) => [
   {
     ...{ parentId, nextId: null },

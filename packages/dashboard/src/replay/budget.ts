@@ -1,11 +1,11 @@
 /*
- * How much of a page is built. A recording may be forged, and what a browser needs for a page grows
- * faster than the page: real pages stay far below these figures, and what goes beyond is left out.
+ * Limits how much of a page is built. A recording may be forged, and the cost of a page grows
+ * faster than its size. Real pages stay far below these limits; what exceeds them is left out.
  */
 const nodesMaximum = 300_000
 const framesMaximum = 100
 const rulesMaximum = 100_000
-/** Selectors that make the browser look at the whole page again after each change. */
+/** Selectors that make the browser match the whole page again after each change. */
 const relationsMaximum = 500
 const effectsMaximum = 200
 
@@ -17,7 +17,7 @@ export interface Budget {
   css(text: string): string
   /** Something was left out. */
   isExceeded(): boolean
-  /** A new page begins. */
+  /** Called at the start of a new page. */
   reset(): void
 }
 
@@ -40,7 +40,7 @@ export function createBudget(): Budget {
       if (!/:has\(/i.test(text)) return text
       used.relations += occurrences(text.toLowerCase(), ':has(')
       const isFew = within(used.relations <= relationsMaximum)
-      // A selector that is not known makes its rule void.
+      // An unknown selector invalidates its rule.
       return isFew ? text : text.replace(/:has\(/gi, ':-lethe-left-out(')
     },
     isExceeded: () => isExceeded,

@@ -10,7 +10,7 @@ import { usePart } from './use-player.ts'
 
 const speeds = ['0.5', '1', '2', '4', '8']
 
-/** Everything the player can do, by pointer and by keyboard. */
+/** The controls of the player, for pointer and keyboard. */
 export function Controls({
   player,
   notes,
@@ -21,7 +21,7 @@ export function Controls({
   onHelp,
 }: {
   player: Player
-  /** Moments that somebody wrote something at. */
+  /** The times of notes. */
   notes: readonly number[]
   onPrevious: (() => void) | undefined
   onNext: (() => void) | undefined
@@ -93,7 +93,7 @@ function Clock({ player }: { player: Player }) {
   )
 }
 
-/** The time line: idle times are paler, gaps red, what was done and what broke stands as ticks. */
+/** The timeline: idle times are pale, gaps red; actions and errors are ticks. */
 function Seek({ player, notes }: { player: Player; notes: readonly number[] }) {
   const duration = usePart(player, ({ outline }) => outline.duration)
   const at = usePart(player, (state) => state.at)
@@ -159,14 +159,14 @@ function TimeLine({ player }: { player: Player }) {
   )
 }
 
-/** A path each, as there may be thousands; those of a recording without a length are none. */
+/** One path per kind, as there may be thousands of marks. A recording without duration has none. */
 const Marks = memo(function Marks({
   player: { spans, entries },
   duration,
   isUnder = false,
 }: {
   player: Player
-  /** The lists are the same ones when they have grown: this is not. */
+  /** Changes when the lists grow, which stay the same objects. */
   version: number
   duration: number
   isUnder?: boolean
@@ -196,7 +196,7 @@ const Marks = memo(function Marks({
   )
 })
 
-/** What stands out also without its colour: errors go all the way, others half of it. */
+/** Kinds also differ in height, not only in colour: errors are full height, others half. */
 const ticksOfKinds: { kinds: EntryKind[]; className: string; from: number; to: number }[] = [
   { kinds: ['click', 'page'], className: 'stroke-edge', from: 3, to: 7 },
   { kinds: ['rage', 'dead'], className: 'stroke-ink', from: 5, to: 10 },
@@ -206,7 +206,7 @@ const ticksOfKinds: { kinds: EntryKind[]; className: string; from: number; to: n
 
 const tabColours = ['fill-accent', 'fill-warn', 'fill-ok', 'fill-edge']
 
-/** In which tab the visitor was, where there are several. */
+/** Shows which tab the visitor used, if there are several. */
 function TabLine({ player, duration }: { player: Player; duration: number }) {
   const switches = usePart(player, (state) => state.switches)
   if (switches.length < 2 || duration === 0) return null
@@ -247,7 +247,7 @@ function spanPath(spans: readonly Span[], kind: Span['kind'], duration: number):
 }
 
 const ticks = 500
-/** So many entries are looked at for one tick: what stands that close is one tick anyway. */
+/** How many entries are checked for one tick. */
 const lookedAtForTick = 40
 
 function tickPath(

@@ -21,7 +21,7 @@ const looks: Record<EntryKind, { icon: IconName; words: string; many: string; do
   other: { icon: 'info', words: '', many: 'Other' },
 }
 
-/** What was done, in order; each entry leads to its moment. */
+/** The events in order. Each entry seeks to its time. */
 export function EventList({ player, hasFailed }: { player: Player; hasFailed: boolean }) {
   usePart(player, ({ version }) => version)
   const isComplete = usePart(player, ({ outline }) => outline.isComplete)
@@ -77,7 +77,7 @@ function KindChip({
 }: {
   label: string
   number?: number
-  /** The colour that it has on the time line. */
+  /** Its colour on the timeline. */
   dot?: string | undefined
   isOn: boolean
   onClick: () => void
@@ -97,18 +97,18 @@ function KindChip({
   )
 }
 
-/** The places of entries that are shown; all of them where there is no list. */
+/** The shown rows, and the index of the entry of each. */
 interface RowList {
   length: number
   at(row: number): number
 }
 
-/** As many entries as are looked at in one go: a long list is searched in parts. */
+/** A long list is filtered in parts of this many entries. */
 const scannedAtOnce = 100_000
 
-/** Entries only ever come at the end, so only new ones are looked at. */
+/** Entries are only appended, so only new ones are filtered. */
 function useRows(player: Player, what: EntryKind | undefined, search: string): RowList {
-  const [, goOn] = useReducer((turn: number) => turn + 1, 0)
+  const [, scanMore] = useReducer((turn: number) => turn + 1, 0)
   const found = useRef({ key: '', scanned: 0, places: [] as number[] })
   const { entries } = player
   const wanted = search.trim().toLowerCase()
@@ -127,7 +127,7 @@ function useRows(player: Player, what: EntryKind | undefined, search: string): R
   const hasMore = isFiltered && state.scanned < entries.length
   useEffect(() => {
     if (!hasMore) return
-    const timer = setTimeout(goOn, 0)
+    const timer = setTimeout(scanMore, 0)
     return () => clearTimeout(timer)
   })
   if (!isFiltered) return { length: entries.length, at: (row) => row }
@@ -140,11 +140,11 @@ function wordsOf({ what, text }: OutlineEntry): string {
 }
 
 const rowHeight = 32
-/** Browsers know no element that is much higher; a longer list is scrolled in larger steps. */
+/** Browsers limit the height of elements. A longer list scrolls in larger steps. */
 const heightMaximum = 8_000_000
 const rowsBeyond = 4
 
-/** The rows that are in sight, of any number. */
+/** A virtual list: renders only the visible rows. */
 function Rows({ player, rows }: { player: Player; rows: RowList }) {
   const list = useRef<HTMLDivElement>(null)
   const [place, setPlace] = useState({ top: 0, height: 600 })

@@ -6,7 +6,7 @@ import { createMedia } from './media.ts'
 import { createOutline } from './outline.ts'
 import { finite, isRecord, spanMaximum } from './untrusted.ts'
 
-/** Makes events for the player out of the recorded bytes of a tab, as they come. */
+/** Turns the recorded bytes of a tab into events for the player as they arrive. */
 export function createFeed() {
   const decoder = new TextDecoder()
   const budget = createBudget()
@@ -17,25 +17,25 @@ export function createFeed() {
   const assets = createAssets()
   let rest = ''
   let last = Number.NEGATIVE_INFINITY
-  /** What came before is not given again when the stream of a session that goes on overlaps. */
+  /** Events up to this time are skipped: streams of a live session overlap. */
   let after = Number.NEGATIVE_INFINITY
 
   return {
     outline,
     isExceeded: budget.isExceeded,
-    /** The lines that are whole by now. */
+    /** Returns the lines that are complete. */
     take(bytes: ArrayBuffer): string[] {
       const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
       rest = lines.pop() ?? ''
       return lines
     },
-    /** The last line, which nothing ends. */
+    /** Returns the last line, which has no line end. */
     finish(): string {
       const line = rest + decoder.decode()
       rest = ''
       return line
     },
-    /** From now on only what is later than all that was read. */
+    /** From now on skips events that are not later than all read so far. */
     mark(): void {
       after = last
       outline.close()
@@ -61,18 +61,18 @@ function parse(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {
-    // A line that is cut or forged is worth nothing; the others still are.
+    // Truncated or forged lines are skipped.
     return undefined
   }
 }
 
-/** Events that are a little out of order are no change of the clock. */
+/** Events this little out of order do not mean that the clock was changed. */
 const disorderMilliseconds = 1_000
 
 /**
- * The time of an event on a clock that only goes on, whatever that of the visitor did: the player
- * plays events by their times, and the filter has to read them in the same order. Undefined where
- * it cannot belong to the session.
+ * Maps the visitor's clock, which may be set back, to a monotonic one: the player plays events by
+ * time, and the filter must read them in the same order. Returns undefined if an event cannot
+ * belong to the session.
  */
 function createClock(): (recordedAt: number) => number | undefined {
   let first: number | undefined

@@ -1,10 +1,10 @@
 /*
- * CSS of a recording without anything that would be fetched. The text is read as the CSS Syntax
- * standard says a browser reads it (comments, strings, escapes, unquoted url()), because a search
- * for "url(" misses `u\72l(` and finds what stands in a comment.
+ * CSS of a recording without anything that would be fetched. The text is tokenized according to the
+ * CSS Syntax standard (comments, strings, escapes, unquoted url()), because a search for "url("
+ * misses `u\72l(` and finds matches in comments.
  */
 
-/** Functions whose strings are addresses. */
+/** Functions whose strings are URLs. */
 const addressFunctions = new Set([
   'url',
   'src',
@@ -20,7 +20,7 @@ const harmlessAddress =
   /^(?:#|data:(?:image\/[\w.+-]+|font\/[\w.+-]+|application\/(?:x-)?(?:font[\w.+-]*|octet-stream|vnd\.ms-fontobject))[;,])/i
 const nothing = '"data:,"'
 
-/** The property that holds an image which the recording has by its address (`assets.ts`). */
+/** The property for the image with this address, if the recording contains it (`assets.ts`). */
 export function propertyOf(address: string): string {
   let [high, low] = [0xdeadbeef, 0x41c6ce57]
   for (let at = 0; at < address.length; at++) {
@@ -31,13 +31,13 @@ export function propertyOf(address: string): string {
 }
 
 /**
- * The same CSS with every address that is neither a fragment nor data emptied, and no `@import`. Of
- * a declaration an address becomes a property, which may hold the image by then or later.
+ * Removes `@import` and all addresses except fragments and data URLs. In declarations, an address
+ * becomes a property, which may get the recorded image at any time.
  */
 export function harmlessCss(text: string, isDeclared = true): string {
   if (!mayFetch.test(text)) return text
   const reader: Reader = {
-    // The preprocessing of the standard; without it a form feed ends a string for the browser only.
+    // Preprocessing by the standard: otherwise only the browser would end a string at a form feed.
     text: text.replace(/\r\n|\r|\f/g, '\n').replaceAll('\0', '\ufffd'),
     at: 0,
     out: [],
@@ -54,16 +54,16 @@ interface Reader {
   text: string
   at: number
   out: string[]
-  /** The functions and parentheses that are open, innermost last. */
+  /** The open functions and parentheses, innermost last. */
   functions: string[]
   /** How many of them take addresses. */
   addressDepth: number
   isDeclared: boolean
-  /** What ends an at-rule in which `var()` has no meaning. */
+  /** The end of an at-rule in which `var()` is not supported. */
   plainUntil: string | undefined
 }
 
-/** Each reader puts out what may stay of the token at `at`, and returns where the next one begins. */
+/** Each reader outputs what may stay of the token at `at`, and returns the end of the token. */
 function readToken(reader: Reader): number {
   const { text, at } = reader
   const character = text[at] as string
@@ -123,7 +123,7 @@ function stringAt(text: string, at: number): { end: number; value: string } {
 
 const plainUntil: Record<string, string> = { 'font-face': '}', namespace: ';' }
 
-/** `@import …;` goes whole; of every other at-rule the rest is read as usual. */
+/** Drops `@import …;`. The rest of any other at-rule is read as usual. */
 function readAtKeyword(reader: Reader): number {
   const { end, value } = nameAt(reader.text, reader.at + 1)
   const name = value.toLowerCase()
@@ -140,7 +140,7 @@ function readAtKeyword(reader: Reader): number {
   return reader.text[i] === ';' ? i + 1 : i
 }
 
-/** Past a name, or past an unquoted url() with whatever semicolons stand in it. */
+/** Returns the end of a name, or of an unquoted url(), which may contain semicolons. */
 function endOfImportName(text: string, at: number): number {
   const { end, value } = nameAt(text, at)
   const isUnquoted =
@@ -162,7 +162,7 @@ function readName(reader: Reader): number {
   return copy(reader, end + 1)
 }
 
-/** The address of a `url(`, where nothing but it stands in there. */
+/** Returns the address of a `url(` that contains nothing else. */
 function urlAt(text: string, at: number): { end: number; value: string } | undefined {
   const start = at + (/^\s*/.exec(text.slice(at, at + 99))?.[0].length ?? 0)
   if (text[start] !== '"' && text[start] !== "'") return unquotedAt(text, at)
@@ -220,7 +220,7 @@ function nameAt(text: string, at: number): { end: number; value: string } {
       i++
     } else break
   }
-  // A backslash that ends the text is no name; it has to be passed all the same.
+  // A backslash at the end of the text is no name, but must be passed.
   return { end: Math.max(i, at + 1), value }
 }
 

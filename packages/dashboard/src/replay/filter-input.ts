@@ -8,8 +8,8 @@ const interactions = new Set(
 )
 
 /**
- * What the visitor did (pointer, scrolling, input, selection) with nothing but the numbers and the
- * text the player reads; undefined for what it is not given: canvas commands, media, custom elements.
+ * Returns what the visitor did (pointer, scrolling, input, selection), reduced to the numbers and
+ * text that the player reads; undefined for other sources: canvas commands, media, custom elements.
  */
 export function harmlessInput(data: Data): Data | undefined {
   const { source, id } = data
@@ -49,7 +49,7 @@ function harmlessRange({ start, startOffset, end, endOffset }: Data): Data | und
   return { start, startOffset, end, endOffset }
 }
 
-/** A font is kept where its bytes were recorded; one that is named by an address would be fetched. */
+/** Keeps fonts with recorded bytes. One with an address would be fetched. */
 function harmlessFont({ source, family, buffer, fontSource, descriptors }: Data): Data | undefined {
   const isRecorded = buffer === true && text(fontSource).startsWith('[')
   if (!isRecorded || text(family) === '') return undefined

@@ -1,13 +1,13 @@
 import { harmlessCss } from './filter-css.ts'
 
 /*
- * Elements and attributes of a recording as the player may build them. Recordings are forged by
- * anybody who has read a public key off a page, so what is not known to be harmless is replaced.
+ * Elements and attributes of a recording that the player may build. Anybody who has read a public
+ * key from a page can forge recordings, so what is not known to be harmless is replaced.
  */
 
 export type AttributeValue = string | number | boolean | null
 
-/** Elements that go, with what is in them; an inert one keeps their place among the siblings. */
+/** Elements removed with their content. An inert one keeps their place among the siblings. */
 const removedTags = new Set(
   `applet base basefont bgsound embed fencedframe frame frameset isindex keygen meta object param
    portal script set discard handler listener animatecolor`.split(/\s+/),
@@ -32,7 +32,7 @@ const knownTags = new Set(
    annotation-xml maction`.split(/\s+/),
 )
 
-/** A custom element stays, undefined: it has its name for the page's CSS and does nothing. */
+/** A custom element stays undefined: the page's CSS can select it, but it does nothing. */
 const customTag = /^[a-z][a-z0-9]*(?:-[a-z0-9._]*)+$/
 
 const shadowHosts = new Set(
@@ -41,19 +41,19 @@ const shadowHosts = new Set(
   ),
 )
 
-/** Stands where a removed element stood: it is not rendered, and its content does nothing. */
+/** Replaces a removed element: it is not rendered, and its content is inert. */
 export const placeholderTag = 'template'
 
 export function isShadowHost(tag: string): boolean {
   return shadowHosts.has(tag) || customTag.test(tag)
 }
 
-/** What to build for an element of this name. */
+/** Returns the tag to build for an element with this name. */
 export function harmlessTag(name: unknown, attributes: unknown): string {
   const tag = typeof name === 'string' ? name.toLowerCase().trim() : ''
   if (removedTags.has(tag)) return placeholderTag
   if (tag === 'link') {
-    // A style sheet whose text was recorded is rebuilt as a style element; other links only fetch.
+    // A style sheet with recorded text is rebuilt as a style element. Other links only fetch.
     const text = (attributes as Record<string, unknown> | null)?._cssText
     return typeof text === 'string' && text !== '' ? 'link' : placeholderTag
   }
@@ -71,7 +71,7 @@ const removedAttributes = new Set(
 
 const frameAttributes = new Set('class id style width height title frameborder'.split(' '))
 
-/** Attributes that are CSS, or may hold a url() of it. */
+/** Attributes that are CSS or may contain a url(). */
 const cssAttributes = new Set(
   `style _csstext fill stroke filter mask mask-image clip-path marker marker-start marker-mid
    marker-end cursor values from to by rr_width rr_height`.split(/\s+/),
@@ -83,7 +83,7 @@ const specialAttributes = new Set(
   ),
 )
 
-/** What SVG may animate: nothing that is an address or a handler. */
+/** What SVG may animate: no addresses or handlers. */
 const animated =
   /^(?:opacity|(?:fill|stroke|stop|flood)(?:-[a-z]+)?|visibility|display|transform|gradienttransform|c?[xy][12]?|r[xy]?|f[xy]|d[xy]?|width|height|offset|points|rotate|viewbox|startoffset|stddeviation|scale)$/
 
@@ -94,8 +94,8 @@ const ignoredInAddresses = /[\u0000-\u0020\u007f-\u00a0\u200b-\u200f\u2028-\u202
 const scriptAddress = /^(?:javascript|vbscript|livescript|mocha|data:text|data:application)/i
 
 /**
- * The value an attribute may have on an element of this tag; undefined: leave the attribute out.
- * `tag` is undefined where a mutation names an element that was never seen.
+ * Returns the harmless value of an attribute on an element with this tag; undefined to leave it
+ * out. `tag` is undefined if a mutation names an unknown element.
  */
 export function harmlessAttribute(
   tag: string | undefined,
@@ -139,14 +139,14 @@ function harmlessText(
   return harmlessCss(value, lower === 'style' || lower === '_csstext')
 }
 
-/** Links keep an address that leads nowhere, so that the page's CSS still takes them for links. */
+/** Links get an address that leads nowhere, so that the page's CSS still matches them as links. */
 function harmlessReference(tag: string | undefined, address: string): string | undefined {
   if (address.startsWith('#')) return address
   if (tag === 'image' || tag === 'feimage') return dataImage.test(address) ? address : undefined
   return tag === 'a' || tag === 'area' ? '#' : undefined
 }
 
-/** The declarations of a `style` mutation: property → value, [value, priority], or false to remove. */
+/** The declarations of a `style` mutation: value, [value, priority], or false to remove. */
 export function harmlessDeclarations(style: unknown): Record<string, unknown> {
   const declarations: Record<string, unknown> = {}
   for (const [property, value] of Object.entries(style as Record<string, unknown>)) {
@@ -160,7 +160,7 @@ export function harmlessDeclarations(style: unknown): Record<string, unknown> {
   return declarations
 }
 
-/** Spaces inside stay: an SVG image needs them. What a browser drops is dropped before the look. */
+/** Drops what a browser drops before the check. Inner spaces stay: SVG images need them. */
 function harmlessImage(value: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: browsers pass over them in an address
   const address = value.replace(/^[\u0000-\u0020]+|[\t\n\r]/g, '')

@@ -5,12 +5,12 @@ import { isId, isRecord, listOf, text } from './untrusted.ts'
 
 type Data = Record<string, unknown>
 
-/** A whole style sheet, or a part of one. */
+/** Returns a harmless style sheet, or part of one. */
 export function css(budget: Budget, text: string): string {
   return budget.css(harmlessCss(text))
 }
 
-/** What a script of the page did to a style sheet. */
+/** Returns a harmless change that a script of the page made to a style sheet. */
 export function harmlessStyle(budget: Budget, data: Data): Data | undefined {
   const { source, id, styleId } = data
   const target = { ...(isId(id) && { id }), ...(isId(styleId) && { styleId }) }
@@ -65,7 +65,7 @@ function harmlessRules(budget: Budget, rules: unknown): Data[] {
   })
 }
 
-/** The place of a rule: a number, or the path of numbers to a nested one. */
+/** The position of a rule: a number, or a path of numbers for a nested one. */
 function indexOf(index: unknown): number | number[] | undefined {
   if (Array.isArray(index)) return index.every(isId) && index.length > 0 ? index : undefined
   return isId(index) ? index : undefined

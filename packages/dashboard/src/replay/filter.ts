@@ -12,13 +12,13 @@ import {
 import { css, harmlessStyle } from './filter-sheets.ts'
 import { finite, isId, isRecord, listOf, text } from './untrusted.ts'
 
-/** Deeper trees than any page has would overflow the stack of the code that walks them. */
+/** Deeper trees would overflow the stack, and no real page has them. */
 const depthMaximum = 1_000
 
 /**
- * The same events without anything that could run, load or lead elsewhere, and without any that
- * the player could not take. This is the second fence: the frame they are played in runs no script
- * and its CSP lets no request out, whatever stands in the events.
+ * Removes everything from events that could run, load or navigate, and events that the player
+ * cannot handle. This is the second line of defence: the replay frame runs no scripts, and its CSP
+ * allows no requests.
  */
 export function filterEvents(events: Iterable<unknown>): eventWithTime[] {
   const filter = createFilter()
@@ -26,8 +26,8 @@ export function filterEvents(events: Iterable<unknown>): eventWithTime[] {
 }
 
 /**
- * A filter for one recording's events in the order they are played in: what a mutation may do
- * depends on its target.
+ * Returns a filter for the events of one recording, in the order in which they are played: what a
+ * mutation may do depends on its target.
  */
 export function createFilter(
   budget: Budget = createBudget(),
@@ -43,8 +43,8 @@ export function createFilter(
 }
 
 /**
- * What the events so far built: the tag of each element, and the texts that are, or may yet become,
- * style sheets. An id keeps the tag it was first declared with until the next full snapshot: the
+ * What the events so far built: the tag of each element, and the texts that are, or may become,
+ * style sheets. Until the next full snapshot, an ID keeps the tag of its first declaration: the
  * player may have built any of several declarations.
  */
 interface Seen {
@@ -64,7 +64,7 @@ function harmlessData(seen: Seen, type: unknown, data: Data): Data | undefined {
     case EventType.Meta:
       return harmlessMeta(data)
   }
-  // Load events, and those of plug-ins and the application: the player has no use for them.
+  // The player does not need load events, and those of plug-ins and the application.
   return undefined
 }
 
@@ -108,7 +108,7 @@ function harmlessIncrement(seen: Seen, data: Data): Data | undefined {
 }
 
 function harmlessMutation(seen: Seen, data: Data): Data {
-  // A child may stand before its parent: the player waits for it.
+  // A child may come before its parent: the player waits for it.
   listOf(data.adds, ({ node }) => declare(seen, node, 0))
   return {
     source: IncrementalSource.Mutation,
@@ -159,7 +159,7 @@ function declare(seen: Seen, node: unknown, depth: number): undefined {
 
 type HarmlessNode = Data & { id: number }
 
-/** A document needs its html element: the player looks for it without asking. */
+/** A document needs an html element: the player relies on it. */
 function harmlessDocument(seen: Seen, node: unknown): HarmlessNode | undefined {
   if (!isRecord(node) || node.type !== NodeType.Document || !isId(node.id)) return undefined
   const children = listOf(node.childNodes, (child) => {
@@ -208,7 +208,7 @@ function harmlessNode(
     case NodeType.Text:
     case NodeType.CDATA: {
       const isStyle = parent === 'style' || parent === 'link'
-      // A parent that nobody has declared yet may become one.
+      // An unknown parent may become a style element.
       const isCss = isStyle || parent === undefined
       if (isCss) seen.styleTexts.add(id)
       const content = text(node.textContent)

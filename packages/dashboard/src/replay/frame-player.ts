@@ -6,40 +6,40 @@ import { createTimeline } from './timeline.ts'
 
 const tickMilliseconds = 100
 
-/** How often, at most, the page is told what has arrived meanwhile. */
+/** The shortest time between two outlines sent to the page. */
 const outlineMilliseconds = 200
 
-/** How long events are read before anything else gets its turn. */
+/** How long events are read before other tasks run. */
 const sliceMilliseconds = 12
 
-/** Every so many ticks it is looked whether the page moves too much. */
+/** How many ticks there are between checks for too many animations. */
 const calmTicks = 10
 
-/** So much of an idle time is still seen before what ends it. */
+/** How much of an idle time is still played before it ends. */
 const skipLead = 600
 
-/** A tab of the session, as far as it was read. */
+/** A tab of the session, as far as it has been read. */
 interface Tab {
   place: number
   feed: ReturnType<typeof createFeed>
   events: eventWithTime[]
-  /** From when on there is a page to be seen, in milliseconds since its first event. */
+  /** When the first page appears, in milliseconds since the tab's first event. */
   pageAt: number | undefined
 }
 
-/** What plays in the frame, and where it stands. */
+/** The state of the player. */
 interface Playing {
   root: HTMLElement
   say: (message: FromFrame) => void
   tabs: Tab[]
   timeline: ReturnType<typeof createTimeline>
-  /** What has arrived and not been read: lines, the ends of parts, and the end of each tab. */
+  /** What has arrived and is not read yet: lines, ends of parts, and the end of each tab. */
   queue: Queued[]
   isReading: boolean
   shown: { tab: Tab; stage: Stage } | undefined
-  /** The tab that is shown whatever the visitor used; null: the one they used. */
+  /** The tab that is always shown; null for the one that the visitor used at each time. */
   pinned: number | null
-  /** Time runs on while the tab that is shown has nothing to play: from where, and since when. */
+  /** Time passes while the shown tab has nothing to play: from where, and since when. */
   beside: { at: number; since: number } | undefined
   outline: Outline
   outlinedAt: number
@@ -48,10 +48,10 @@ interface Playing {
   isPlaying: boolean
   isSkipping: boolean
   isComplete: boolean
-  /** All that came so far was shown; it goes on when more comes. */
+  /** Everything that has arrived was shown. Playing continues when more arrives. */
   isStarved: boolean
   speed: number
-  /** Milliseconds since the beginning: where it stands while no time runs. */
+  /** The position while paused, in milliseconds since the beginning. */
   at: number
 }
 
@@ -61,7 +61,7 @@ type Queued =
   | { bytes: number }
   | 'complete'
 
-/** Plays what it is given in `root`, does what it is told, and says how it goes. */
+/** Creates a player in `root`. Returns the receiver of its messages; `say` sends its own. */
 export function createFramePlayer(
   root: HTMLElement,
   say: (message: FromFrame) => void,
@@ -155,7 +155,7 @@ function enqueue(playing: Playing, ...parts: Queued[]): void {
   readSome(playing)
 }
 
-/** Reads for a moment, and goes on after whatever else there is to do. */
+/** Reads for a short time, and continues after other tasks. */
 function readSome(playing: Playing): void {
   const { queue } = playing
   const until = performance.now() + sliceMilliseconds
@@ -182,7 +182,7 @@ function readSome(playing: Playing): void {
 
 function end(playing: Playing): void {
   playing.isComplete = true
-  // What is next told ends it.
+  // So that the next outline is sent at once.
   playing.outlinedAt = Number.NEGATIVE_INFINITY
 }
 
@@ -194,14 +194,14 @@ function damage(playing: Playing): void {
 function add(playing: Playing, tab: Tab, events: eventWithTime[]): void {
   for (const event of events) tab.events.push(event)
   const page = events.find(({ type }) => type === EventType.FullSnapshot)
-  // The player builds what lies before a moment, not what lies at it.
+  // The player builds what is before a time, not what is at it.
   if (page) tab.pageAt ??= page.timestamp - (tab.events[0] as eventWithTime).timestamp + 1
   if (tab.feed.isExceeded()) damage(playing)
   if (playing.shown?.tab === tab) playing.shown.stage.add(events)
   else if (!playing.shown && isPlayable(tab)) begin(playing)
 }
 
-/** The player needs a page, and one event more. */
+/** The player needs a page and one more event. */
 function isPlayable(tab: Tab | undefined): tab is Tab {
   return tab?.pageAt !== undefined && tab.events.length > 1
 }
@@ -221,7 +221,7 @@ function tellOutline(playing: Playing, isForced: boolean): void {
   playing.outline = news.outline
   playing.say({ kind: 'outline', ...news })
   if (playing.isStarved && playing.at < playing.outline.duration) move(playing, playing.at)
-  // Of a tab that came later it may only be known now that it was the one that was used.
+  // A tab that arrived later may turn out to be the one that was used.
   else if (!playing.isPlaying && tabAt(playing, playing.at) !== playing.shown?.tab) {
     show(playing, playing.at)
   }
@@ -235,7 +235,7 @@ function move(playing: Playing, at: number): void {
   playing.say({ kind: 'time', at, isPlaying: playing.isPlaying })
 }
 
-/** Has the right tab stand, or play, at a moment. */
+/** Shows the right tab at a time, paused or playing. */
 function show(playing: Playing, at: number): void {
   const { timeline, isPlaying } = playing
   const stage = stageFor(playing, tabAt(playing, at))
@@ -256,7 +256,7 @@ function tabAt({ tabs, timeline, pinned, shown }: Playing, at: number): Tab | un
   return isPlayable(wanted) ? wanted : (shown?.tab ?? tabs.find(isPlayable))
 }
 
-/** One tab stands on the stage at a time: what the others built is taken down. */
+/** Only one tab is on the stage at a time. The previous one is closed. */
 function stageFor(playing: Playing, tab: Tab | undefined): Stage | undefined {
   if (!tab || playing.shown?.tab === tab) return playing.shown?.stage
   playing.shown?.stage.close()
@@ -282,7 +282,7 @@ function isAtEnd({ at, outline, isComplete }: Playing): boolean {
   return isComplete && at >= outline.duration
 }
 
-/** The tab that is shown has ended; others may go on. */
+/** Called when the shown tab has ended. Others may continue. */
 function finish(playing: Playing): void {
   if (playing.beside || !playing.shown) return
   const { tab } = playing.shown
@@ -300,7 +300,7 @@ function finishAll(playing: Playing): void {
     playing.say({ kind: 'time', at: playing.at, isPlaying: false })
     playing.say({ kind: 'ended' })
   }
-  // It may end with the first thing that was done in another tab.
+  // The last event may be the first one in another tab.
   if (tabAt(playing, playing.at) !== playing.shown?.tab) show(playing, playing.at)
 }
 

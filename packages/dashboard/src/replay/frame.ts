@@ -4,8 +4,8 @@ import { createFramePlayer } from './frame-player.ts'
 import { connectMessage, type FromFrame, type ToFrame } from './messages.ts'
 
 /*
- * The page of the replay frame. It can ask nothing of any server: its policy lets no request out,
- * and what it plays comes over a port from the page around it.
+ * The page of the replay frame. It cannot send requests: its policy forbids them. What it plays
+ * comes through a port from the embedding page.
  */
 
 const style = document.createElement('style')

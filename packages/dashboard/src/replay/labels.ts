@@ -3,10 +3,10 @@ import { text } from './untrusted.ts'
 
 const labelMaximum = 60
 
-/** What elements are called, for the clicks on them that come later. */
+/** The names of elements by ID, to describe later clicks. */
 export type Labels = Map<number, string>
 
-/** Remembers the names of what an event builds. */
+/** Learns the names of elements that an event builds. */
 export function learnLabels(labels: Labels, event: eventWithTime): void {
   if (event.type === EventType.FullSnapshot) {
     labels.clear()
@@ -42,7 +42,7 @@ const namedTags = new Set([
   'textarea',
 ])
 
-/** `within` is what the control around this node is called: a click on its icon is one on it. */
+/** `within` is the name of the control around this node: a click on its icon is a click on it. */
 function learn(labels: Labels, node: Node, within: string): void {
   let label = within
   if (node.type === NodeType.Element) {
@@ -64,7 +64,7 @@ function nameOf(node: Node): string {
     text(attributes.placeholder),
     text(attributes.name),
   ]
-  // One that is masked says nothing.
+  // Masked names say nothing.
   const name = names.find((one) => /[^*\s]/.test(one))
   if (name === undefined) return ''
   return `“${name.length > labelMaximum ? `${name.slice(0, labelMaximum)}…` : name}”`

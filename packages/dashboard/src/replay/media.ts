@@ -1,6 +1,6 @@
 import type { eventWithTime, serializedNodeWithId } from '@rrweb/types'
 
-/** What the visitor's system asked of pages; as the meta event of a recording says it. */
+/** The preferences of the visitor's system, from the meta event of a recording. */
 export interface Media {
   scheme: 'light' | 'dark'
   motion: 'no-preference' | 'reduce'
@@ -13,13 +13,13 @@ const always = '(min-width: 0)'
 const never = '(max-width: 0)'
 
 /**
- * Shows a recording as its visitor's system had it, and not as the viewer's: the media features of
- * its style sheets become conditions that hold or do not, whatever the viewer's device.
+ * Shows a recording with the preferences of the visitor's system, not of the viewer's: replaces
+ * media features in its style sheets by conditions that are always true or always false.
  */
 export function createMedia() {
   let media: Media | undefined
   return {
-    /** One line of a recording, before it is read. */
+    /** Rewrites a line of a recording before it is parsed. */
     apply(line: string): string {
       if (!media || !/prefers-|color-scheme|light-dark/.test(line)) return line
       const { scheme, motion, contrast } = media
@@ -41,12 +41,12 @@ export function createMedia() {
           (_, property) => `${property}${scheme}`,
         )
     },
-    /** To be told of each event as it was recorded. */
+    /** Call it with each event as recorded. */
     note(raw: unknown): void {
       const { type, data } = (raw ?? {}) as { type?: unknown; data?: Record<string, unknown> }
       if (type === 4 && data?.media) media = read(data.media)
     },
-    /** A page that allows the visitor's scheme by its `<meta>` has it. */
+    /** Applies the visitor's colour scheme if the page's `<meta>` allows it. */
     dress(event: eventWithTime): void {
       if (event.type !== 2 || !media?.page.split(' ').includes(media.scheme)) return
       const html = childOf(event.data.node, 'html')

@@ -1,13 +1,13 @@
-/* What the dashboard's page and the replay frame say to each other, over a MessagePort. */
+/* Messages between the dashboard's page and the replay frame, over a MessagePort. */
 
 export type ToFrame =
-  /** Recorded events of a tab as ndjson, cut anywhere. `isAppended`: of a session that goes on. */
+  /** Recorded events of a tab as NDJSON, split anywhere. `isAppended`: of a live session. */
   | { kind: 'bytes'; bytes: ArrayBuffer; tab: number; isAppended: boolean }
-  /** All that there is for now of a tab has been sent. */
+  /** Everything of a tab that exists so far has been sent. */
   | { kind: 'end'; tab: number }
-  /** All that there is for now of all tabs has been sent. */
+  /** Everything of all tabs that exists so far has been sent. */
   | { kind: 'complete' }
-  /** Shows this tab; null: at each moment the one that the visitor used. */
+  /** Shows this tab; null for the one that the visitor used at each time. */
   | { kind: 'tab'; tab: number | null }
   | { kind: 'play' }
   | { kind: 'pause' }
@@ -18,23 +18,23 @@ export type ToFrame =
   | { kind: 'ping' }
 
 export type FromFrame =
-  /** The frame runs and takes messages. */
+  /** The frame runs and receives messages. */
   | { kind: 'alive' }
-  /** So many bytes have been read. */
+  /** This many bytes have been read. */
   | { kind: 'taken'; bytes: number }
-  /** What has become known of the recording: entries and spans from these places on. */
+  /** What is new about the recording: entries and spans from an index on. */
   | ({ kind: 'outline' } & News)
-  /** The tab that is seen from now on. */
+  /** The tab that is shown from now on. */
   | { kind: 'shown'; tab: number }
-  /** There is something to see, and `play` has an effect. */
+  /** There is something to show, and `play` has an effect. */
   | { kind: 'ready' }
   | { kind: 'time'; at: number; isPlaying: boolean }
   | { kind: 'skipped'; span: Span }
   | { kind: 'ended' }
-  /** A part of the recording could not be shown. */
+  /** Part of the recording could not be shown. */
   | { kind: 'damaged' }
 
-/** Milliseconds since the recording's beginning. */
+/** Times are in milliseconds since the beginning of the recording. */
 export interface Outline {
   duration: number
   isComplete: boolean
@@ -44,7 +44,7 @@ export interface News {
   outline: Outline
   entries: Part<OutlineEntry>
   spans: Part<Span>
-  /** All of them: from when on the visitor used which tab. Empty where there is one tab. */
+  /** All switches of the visitor between tabs. Empty if there is only one tab. */
   switches: Switch[]
 }
 
@@ -53,7 +53,7 @@ export interface Switch {
   tab: number
 }
 
-/** The rest of a list, in place of whatever was known from `from` on. */
+/** The rest of a list, which replaces everything from index `from` on. */
 export interface Part<T> {
   from: number
   rows: T[]
@@ -78,21 +78,21 @@ export interface OutlineEntry {
   at: number
   what: EntryKind
   text: string
-  /** How often it happened in a row. */
+  /** How many times it happened in a row. */
   count: number
   isWrong?: boolean
-  /** What is shown at its end, as a time. */
+  /** Shown at the end of the row, such as a duration. */
   note?: string
-  /** In which tab, where there are several. */
+  /** The tab, if there are several. */
   tab?: number
 }
 
-/** Where nobody did anything for a while, or where nothing was recorded. */
+/** A time without activity, or without a recording. */
 export interface Span {
   from: number
   to: number
   kind: 'idle' | 'gap'
 }
 
-/** The first message to the frame; its port carries all the others. */
+/** The first message to the frame. All others use its port. */
 export const connectMessage = 'lethe.replay.connect'

@@ -1,11 +1,11 @@
-/* Lists that are in the order of time. */
+/* Binary search in lists that are sorted by time. */
 
-/** The place of the first one that is not before `at`; the length where there is none. */
+/** The index of the first item that is not before `at`; the length if there is none. */
 export function firstFrom(list: readonly { at: number }[], at: number): number {
   return firstWhere(list, (item) => item.at >= at)
 }
 
-/** The place of the first one that is after `at`; the length where there is none. */
+/** The index of the first item after `at`; the length if there is none. */
 export function firstAfter(list: readonly { at: number }[], at: number): number {
   return firstWhere(list, (item) => item.at > at)
 }

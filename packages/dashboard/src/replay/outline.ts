@@ -4,11 +4,11 @@ import type { OutlineEntry, Span } from './messages.ts'
 import { describeCustom, isHole } from './recorder-words.ts'
 import { isRecord, text } from './untrusted.ts'
 
-/** Longer than this without anything done counts as idle. */
+/** A longer time without activity counts as idle. */
 export const idleMilliseconds = 5_000
 const gapMilliseconds = 1_000
 
-/** As close as it is kept when a tab was used. */
+/** The resolution of the times at which a tab was used. */
 const usedMilliseconds = 250
 
 export type Words = Pick<OutlineEntry, 'what' | 'text' | 'isWrong' | 'note'>
@@ -16,14 +16,14 @@ export type Words = Pick<OutlineEntry, 'what' | 'text' | 'isWrong' | 'note'>
 export type TabOutline = ReturnType<typeof createOutline>
 
 /**
- * Gathers, event by event, what is worth listing of a tab, and where nobody did anything. Its times
- * are milliseconds since the tab's first event.
+ * Collects, event by event, what to list of a tab, and the times without activity. Times are in
+ * milliseconds since the tab's first event.
  */
 export function createOutline() {
   const wordsOf = createDescription()
   const entries: OutlineEntry[] = []
   const spans: Span[] = []
-  /** When the visitor was at this tab. */
+  /** When the visitor used this tab. */
   const usedAt: number[] = []
   let changed = { from: 0, at: Number.POSITIVE_INFINITY }
   let startedAt: number | undefined
@@ -53,7 +53,7 @@ export function createOutline() {
     change(entries.length, at)
   }
 
-  /** `raw` is the event as it was recorded, `event` what the filter left of it. */
+  /** `raw` is the event as recorded, `event` what the filter left of it. */
   function note(timestamp: number, raw: unknown, event: eventWithTime | undefined): void {
     startedAt ??= timestamp
     const at = Math.max(0, timestamp - startedAt)
@@ -72,7 +72,7 @@ export function createOutline() {
     }
   }
 
-  /** A gap is told as one, and no longer as a time in which nobody did anything. */
+  /** A gap does not count as idle time too. */
   function span(kind: Span['kind'], from: number, to: number): void {
     spans.push({ kind, from, to })
     if (kind === 'gap') activeAt = Math.max(activeAt, to)
@@ -83,16 +83,16 @@ export function createOutline() {
     entries,
     spans,
     usedAt,
-    /** On the visitor's clock; undefined before the first event. */
+    /** By the visitor's clock; undefined before the first event. */
     startedAt: () => startedAt,
     duration: () => endsAt,
-    /** Since when, and from which entry on, something is new since this was last asked for. */
+    /** The earliest time and entry that changed since the last call. */
     changes() {
       const news = changed
       changed = { from: entries.length, at: Number.POSITIVE_INFINITY }
       return news
     },
-    /** Ends the time since something was last done. */
+    /** Ends the current idle time. */
     close(): void {
       if (endsAt - activeAt > idleMilliseconds) span('idle', activeAt, endsAt)
       activeAt = endsAt
@@ -101,7 +101,7 @@ export function createOutline() {
   }
 }
 
-/** What an event is in words; undefined for one that is not worth a line. */
+/** Describes events; undefined for one that is not listed. */
 function createDescription(): (
   raw: unknown,
   event: eventWithTime | undefined,
@@ -136,7 +136,7 @@ function isClick(type: MouseInteractions): boolean {
   return type === MouseInteractions.Click || type === MouseInteractions.DblClick
 }
 
-/** Whether somebody did it, and not the page by itself. */
+/** Whether the visitor caused the event, and not the page by itself. */
 function isActivity(event: eventWithTime): boolean {
   if (event.type !== EventType.IncrementalSnapshot) return event.type === EventType.Meta
   const { source } = event.data
@@ -151,7 +151,7 @@ function isActivity(event: eventWithTime): boolean {
   )
 }
 
-/** Whether it tells that this tab is the one the visitor has before them. */
+/** Whether the event shows that the visitor is using this tab. */
 function isUse({ type, data }: eventWithTime): boolean {
   if (type !== EventType.IncrementalSnapshot) return false
   const { source } = data
@@ -159,7 +159,7 @@ function isUse({ type, data }: eventWithTime): boolean {
     source === IncrementalSource.MouseMove ||
     source === IncrementalSource.TouchMove ||
     source === IncrementalSource.Drag ||
-    // What had the focus loses it when the visitor leaves the tab.
+    // An element loses the focus when the visitor leaves the tab.
     (source === IncrementalSource.MouseInteraction && data.type !== MouseInteractions.Blur)
   )
 }

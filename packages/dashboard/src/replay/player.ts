@@ -12,53 +12,53 @@ import {
 
 export interface PlayerState {
   outline: Outline
-  /** Goes up with each change of `entries`, `counts` and `spans`. */
+  /** Increases with each change of `entries`, `counts` and `spans`. */
   version: number
-  /** Goes up when entries came to stand before others. */
+  /** Increases when entries were inserted before others. */
   rewrites: number
   switches: Switch[]
-  /** The tab that is seen, by its place among the session's tabs. */
+  /** The index of the shown tab among the session's tabs. */
   tab: number
   at: number
   isPlaying: boolean
-  /** There is something to see. */
+  /** There is something to show. */
   isReady: boolean
   hasEnded: boolean
   isDamaged: boolean
-  /** Whether the recording runs beside this page, and cannot hold it; undefined until it is known. */
+  /** Whether the frame runs in another process and cannot block this page, once known. */
   isApart: boolean | undefined
   /** The frame has not responded for a while. */
   isStuck: boolean
   isStopped: boolean
   speed: number
   isSkipping: boolean
-  /** The time that was jumped over last. */
+  /** The last span that was skipped. */
   skipped: Span | null
 }
 
 export interface Player {
   state(): PlayerState
   subscribe(listener: () => void): () => void
-  /** What was done, in order: the same lists always, which grow. */
+  /** The events in order. These lists are never replaced; they grow. */
   entries: readonly OutlineEntry[]
   counts: ReadonlyMap<EntryKind, number>
   spans: readonly Span[]
-  /** Binds it to the replay frame, once that has loaded. */
+  /** Connects it to the replay frame once that has loaded. */
   connect(frame: HTMLIFrameElement): void
-  /** What was recorded in a tab, as it comes; not while it `isFull`. */
+  /** Passes recorded bytes of a tab on as they arrive. Wait while it `isFull`. */
   feed(tab: number, bytes: ArrayBuffer, isAppended: boolean): void
   isFull(): boolean
   feedEnds(tab: number): void
   /** All tabs have been fed. */
   complete(): void
-  /** Shows this tab; null: at each moment the one that the visitor used. */
+  /** Shows this tab; null for the one that the visitor used at each time. */
   pin(tab: number | null): void
   play(): void
   pause(): void
   seek(at: number): void
   setSpeed(speed: number): void
   setSkipping(isOn: boolean): void
-  /** Gives up on the frame, which is taken away. */
+  /** Stops and removes the frame. */
   stop(): void
 }
 
@@ -87,7 +87,7 @@ const atFirst: PlayerState = {
   skipped: null,
 }
 
-/** What the page knows of a player, and how it speaks to it; the player itself is in the frame. */
+/** The page's side of a player, which itself is in the frame. */
 export function createPlayer(startAt: number): Player {
   const listeners = new Set<() => void>()
   const lists = createLists()
@@ -109,7 +109,7 @@ export function createPlayer(startAt: number): Player {
     }
     change({ isStuck: false, ...heard(message, wanted) })
     if (message.kind !== 'outline' || wanted === 0) return
-    // The place that was asked for may only have come now.
+    // The requested time may have arrived only now.
     const { duration, isComplete } = message.outline
     if (duration < wanted && !isComplete) return
     link.tell({ kind: 'seek', at: wanted })
@@ -168,7 +168,7 @@ export function createPlayer(startAt: number): Player {
   }
 }
 
-/** What a message changes; while a place is `wanted` that has not come yet, the time stands there. */
+/** The state that a message changes. `at` stays at a `wanted` time that has not arrived yet. */
 function heard(message: FromFrame, wanted: number): Partial<PlayerState> {
   switch (message.kind) {
     case 'outline':
@@ -190,7 +190,7 @@ function heard(message: FromFrame, wanted: number): Partial<PlayerState> {
   }
 }
 
-/** The lists as the frame tells them, part by part. */
+/** The lists, which the frame sends in parts. */
 function createLists() {
   const entries: OutlineEntry[] = []
   const spans: Span[] = []
@@ -199,7 +199,7 @@ function createLists() {
     entries,
     spans,
     counts,
-    /** Whether entries that were known are others now. */
+    /** Returns whether known entries were replaced. */
     take(news: News): boolean {
       const isRewritten = news.entries.from < entries.length - 1
       const countOne = ({ what, count }: OutlineEntry, sign: 1 | -1) =>
@@ -253,7 +253,7 @@ function createLink() {
         heardAt = performance.now()
         if (!isOpen) {
           isOpen = true
-          // The document of one in another process, or of another site, is not to be had.
+          // The document of a frame in another process or of another site is not accessible.
           ears.onAlive(frame.contentDocument === null)
           for (const { message, transfer } of unsent.splice(0)) mine.postMessage(message, transfer)
         }
@@ -261,7 +261,7 @@ function createLink() {
       }
       timer = setInterval(() => {
         if (!frame.isConnected) return close()
-        // Hidden pages hear of everything late.
+        // Hidden pages get messages late.
         if (!isOpen || document.hidden) heardAt = performance.now()
         else if (performance.now() - heardAt > patienceMilliseconds) ears.onSilence()
         mine.postMessage({ kind: 'ping' } satisfies ToFrame)

@@ -2,14 +2,14 @@ const mark = 'data-lethe-popover'
 const watched = new WeakSet<Node>()
 
 /**
- * Shows the popovers of a replayed page that were shown in the recording: they need a call, and the
- * recording has it as an attribute. To be called whenever the page was built again.
+ * Shows the popovers of a replayed page that were shown in the recording. That takes a call, which
+ * the recording has as an attribute. Call it whenever the page was rebuilt.
  */
 export function showPopovers(page: Document): void {
   const isNew = !watched.has(page)
   watchAll(page)
   if (!isNew || !page.defaultView) return
-  // The replay makes shadow roots where no observer sees it.
+  // No observer sees the shadow roots that the replay creates.
   const { prototype } = (page.defaultView as Window & typeof globalThis).Element
   const { attachShadow } = prototype
   prototype.attachShadow = function (options) {
@@ -28,7 +28,7 @@ function watch(root: Document | ShadowRoot): void {
   const show = () => {
     for (const element of root.querySelectorAll<HTMLElement>('[popover]')) {
       const isShown = element.matches(':popover-open')
-      // What is not in the page cannot be shown.
+      // A disconnected element cannot be shown.
       if (element.hasAttribute(mark) === isShown || !element.isConnected) continue
       if (isShown) element.hidePopover()
       else element.showPopover()

@@ -4,7 +4,7 @@ import type { Labels } from './labels.ts'
 import type { Words } from './outline.ts'
 import { finite, isRecord, text } from './untrusted.ts'
 
-/** Why the recorder paused, stopped or left something out, as it says so itself. */
+/** Texts for the reasons why the recorder paused, stopped or dropped events. */
 const reasons: Record<string, Record<string, string>> = {
   'lethe:paused': {
     idle: 'Paused: no activity for five minutes',
@@ -26,7 +26,7 @@ const reasons: Record<string, Record<string, string>> = {
   },
 }
 
-/** In words what an event of the recorder about itself says; undefined where it is none. */
+/** Returns the text for an event of the recorder about itself; undefined for other events. */
 export function recorderWords(tag: string, payload: Record<string, unknown>): string | undefined {
   const ofTag = Object.hasOwn(reasons, tag) ? reasons[tag] : undefined
   const reason = String(payload.reason)
@@ -36,7 +36,7 @@ export function recorderWords(tag: string, payload: Record<string, unknown>): st
   return `${Number.isSafeInteger(count) ? count : 'Some'} events ${ofTag[reason]}`
 }
 
-/** Whether from this event on something of the recording may be missing. */
+/** Whether parts of the recording after this event may be missing. */
 export function isHole(raw: unknown): boolean {
   if (!isRecord(raw) || raw.type !== EventType.Custom || !isRecord(raw.data)) return false
   return /^lethe[:.](?:paused|dropped|gap)$/.test(text(raw.data.tag))
@@ -44,7 +44,7 @@ export function isHole(raw: unknown): boolean {
 
 const textMaximum = 300
 
-/** An event of the recorder, or of the application, as a line of the list. */
+/** Describes an event of the recorder or the application for the list. */
 export function describeCustom(
   { tag, payload: given }: Record<string, unknown>,
   labels: Labels,
@@ -87,7 +87,7 @@ function describeRequest(payload: Record<string, unknown>, said: (key: string) =
   }
 }
 
-/** Good up to the first, poor beyond the second: https://web.dev/articles/vitals. */
+/** Good up to `good`, poor above `poor`: https://web.dev/articles/vitals. */
 const vitals: Record<string, { good: number; poor: number }> = {
   LCP: { good: 2_500, poor: 4_000 },
   CLS: { good: 0.1, poor: 0.25 },

@@ -11,8 +11,8 @@ import type { Player } from './player.ts'
 import { usePart } from './use-player.ts'
 
 /**
- * Where the recording is seen: the sealed frame, and over it what there is to say. Nothing of the
- * keyboard or pointer gets into the frame; a click plays or pauses.
+ * Shows the recording: the sandboxed frame, with messages over it. Keyboard and pointer do not
+ * reach the frame; a click plays or pauses.
  */
 export function Screen({
   player,
@@ -23,7 +23,7 @@ export function Screen({
   player: Player
   error: unknown
   onRetry: () => void
-  /** Begins again with a new frame. */
+  /** Starts again with a new frame. */
   onRestart: () => void
 }) {
   const isStopped = usePart(player, ({ isStopped }) => isStopped)
@@ -84,12 +84,12 @@ export function Screen({
   )
 }
 
-/** How long the frame may take to respond before the one of this page's own address is tried. */
+/** How long the frame may take to respond before the page's own address is tried. */
 const answerMilliseconds = 5_000
 
 /**
- * The frame lies at another address than the page where there is one, so that what plays in it runs
- * beside the page. An address that cannot be reached from here is given up for the page's own.
+ * The frame has another address than the page if one is configured, so that it runs in another
+ * process. If that address cannot be reached, the page's own is used.
  */
 function Frame({ player, isShown }: { player: Player; isShown: boolean }) {
   const { replayUrl } = useMe()
@@ -105,19 +105,19 @@ function Frame({ player, isShown }: { player: Player; isShown: boolean }) {
     <iframe
       title="Replay of the session"
       src={isHere ? basePath + replayPath : replayUrl}
-      // Without it a right click, or the keyboard, would land in the recorded page.
+      // Otherwise a right click or the keyboard would reach the recorded page.
       tabIndex={-1}
       onLoad={(event) => {
         setLoaded(true)
         player.connect(event.currentTarget)
       }}
-      // Of another scheme than its page, it would be laid on white where the night is dark.
+      // A frame with another colour scheme than its document would get an opaque background.
       className={`absolute inset-0 size-full border-0 scheme-light ${isShown ? '' : 'opacity-0'}`}
     />
   )
 }
 
-/** The frame does not respond: it may yet, or it is given up. */
+/** Shown while the frame does not respond. The viewer may wait or stop it. */
 function StuckNotice({ player }: { player: Player }) {
   const isStuck = usePart(player, (state) => state.isStuck)
   return (
@@ -134,7 +134,7 @@ function StuckNotice({ player }: { player: Player }) {
   )
 }
 
-/** Its key is destroyed first, long before a deletion that has trouble is through. */
+/** The key is destroyed first, long before a deletion with problems completes. */
 function NotReadable() {
   return (
     <div className="absolute inset-0 grid place-items-center bg-surface">

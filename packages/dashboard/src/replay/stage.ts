@@ -2,17 +2,17 @@ import { Replayer } from '@rrweb/replay'
 import type { eventWithTime } from '@rrweb/types'
 import { showPopovers } from './popovers.ts'
 
-/** More of them at once than any page needs. */
+/** More animations at once than any page needs. */
 const animationsMaximum = 1_000
 
-/** Events that cannot be shown are skipped, but not without end. */
+/** How many events that cannot be shown are skipped. */
 const stumblesMaximum = 100
 
 const placeholderRules = [
-  // Pictures that were not recorded themselves: where they stood, and how large.
+  // Placeholders of the size of images that were not recorded.
   'img:not([src]) { background: repeating-linear-gradient(45deg, #0001 0 6px, #0002 6px 12px); min-width: 8px; min-height: 8px; }',
   'video:not([src]), audio:not([src]) { background: #0002; }',
-  // A control whose state is masked: what it shows is nobody's choice.
+  // A control with masked state: what it shows is not what the visitor chose.
   '[data-lethe-masked] { opacity: 0.6 !important; outline: 2px dashed #8888 !important; outline-offset: 1px; }',
 ]
 
@@ -22,12 +22,12 @@ export interface Stage {
   play(at: number): void
   pause(at: number): void
   setSpeed(speed: number): void
-  /** Milliseconds since the recording's first event. */
+  /** Milliseconds since the first event. */
   time(): number
   fit(): void
-  /** Stops the page's animations where there are too many; true where it did. */
+  /** Stops the page's animations if there are too many. Returns whether it did. */
   calm(): boolean
-  /** Takes down what it built. */
+  /** Removes what it built. */
   close(): void
 }
 
@@ -36,7 +36,7 @@ export interface StageEvents {
   onDamage(): void
 }
 
-/** The player itself, scaled to the window. Its frame runs no script: see replayPolicy. */
+/** The rrweb player, scaled to the window. Its frame runs no scripts: see replayPolicy. */
 export function createStage(root: HTMLElement, events: eventWithTime[], on: StageEvents): Stage {
   const replayer = new Replayer(events, {
     root,
@@ -49,7 +49,7 @@ export function createStage(root: HTMLElement, events: eventWithTime[], on: Stag
   let size = { width: 0, height: 0 }
   let stumbles = 0
   let isClosed = false
-  // Nothing in it can be used; without this the keyboard would still get in.
+  // Otherwise the keyboard could still reach the recorded page.
   replayer.wrapper.inert = true
   replayer.iframe.tabIndex = -1
   replayer.iframe.title = 'Recorded page'
@@ -77,7 +77,7 @@ export function createStage(root: HTMLElement, events: eventWithTime[], on: Stag
       on.onDamage()
     }
   }
-  // What an event throws while the time runs reaches nobody else, and would stop the clock.
+  // An error while playing is caught nowhere else, and would stop the clock.
   const stumble = (event: ErrorEvent) => {
     event.preventDefault()
     on.onDamage()

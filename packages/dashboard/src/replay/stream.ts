@@ -2,7 +2,7 @@ import type { ErrorBody } from '@lethe/contract/errors.ts'
 import { RequestFailed } from '../api/call.ts'
 import type { Player } from './player.ts'
 
-/** Gives the player the recorded events of a tab as they arrive. */
+/** Passes the recorded events of a tab to the player as they arrive. */
 export async function streamEvents(
   player: Player,
   tab: number,
@@ -20,12 +20,12 @@ export async function streamEvents(
       }
       const { done, value } = await reader.read()
       if (done) break
-      // The reader may share one buffer between parts; a part of it cannot be handed over.
+      // The reader may share a buffer between parts, and only a whole buffer can be transferred.
       const isWhole = value.byteLength === value.buffer.byteLength
       player.feed(tab, isWhole ? value.buffer : value.slice().buffer, isAppended)
     }
   } finally {
-    // Also of one that broke off: the next try begins again, and only what is new of it is taken.
+    // Also after an error: the next try starts from the beginning, and only new events are used.
     player.feedEnds(tab)
   }
 }

@@ -3,12 +3,12 @@ import { firstAfter, firstFrom } from './order.ts'
 import { idleMilliseconds, type TabOutline } from './outline.ts'
 import { spanMaximum } from './untrusted.ts'
 
-/** As many entries as are handed over at once: the page has to take them without a stop. */
+/** How many entries are sent at once, so that the page stays responsive. */
 const handedMaximum = 4_000
 
 /**
- * The tabs of a session on one time line, which begins with the first event of any of them. Tabs are
- * known by their place among the session's tabs; their events have the times of one clock.
+ * The tabs of a session on one timeline, which begins with the first event of any tab. Tabs are
+ * identified by their index; their events share one clock.
  */
 export function createTimeline() {
   const tabs: TabOutline[] = []
@@ -18,7 +18,7 @@ export function createTimeline() {
   let switches: Switch[] = []
   const handed = { entries: 0, spans: 0 }
 
-  /** Takes in what has come since the last time. */
+  /** Merges what has arrived since the last call. */
   function merge(): void {
     const before = offsets
     offsets = offsetsOf(tabs)
@@ -48,7 +48,7 @@ export function createTimeline() {
         news.push({ ...entry, at: entry.at + offset, tab: place })
       }
     }
-    // The lists of the tabs are in order already, which sorting makes use of.
+    // The lists of the tabs are already sorted, which makes this fast.
     news.sort((one, other) => one.at - other.at)
     const kept = isMoved ? 0 : firstFrom(entries, changedAt)
     entries = isMoved ? news : [...entries.slice(0, kept), ...news]
@@ -58,18 +58,18 @@ export function createTimeline() {
   }
 
   return {
-    /** A tab that is read from now on. */
+    /** Adds a tab. */
     add(outline: TabOutline): void {
       tabs.push(outline)
     },
     offset: (tab: number) => offsets[tab] ?? 0,
-    /** The tab that somebody used at a time: the one in which something was last done. */
+    /** The tab that the visitor used at this time: the one with the last action. */
     tabAt(at: number): number {
       return switches[firstAfter(switches, at) - 1]?.tab ?? 0
     },
     spans: () => spans,
     hasMore: () => handed.entries < entries.length,
-    /** What has come since it was last asked for, or a good part of it. */
+    /** Returns what has arrived since the last call, or a part of it. */
     news(isComplete: boolean): News {
       merge()
       const outline: Outline = {
@@ -89,8 +89,8 @@ export function createTimeline() {
 }
 
 /**
- * How long after the first one each tab began. One whose clock is days away from the first tab's is
- * taken to have begun with it.
+ * How long after the first tab each began. A tab whose clock differs by days counts as having begun
+ * with the first.
  */
 function offsetsOf(tabs: readonly TabOutline[]): number[] {
   const base = tabs.find((tab) => tab.startedAt() !== undefined)?.startedAt() ?? 0
@@ -100,7 +100,7 @@ function offsetsOf(tabs: readonly TabOutline[]): number[] {
   return known.map((start) => start - first)
 }
 
-/** Where somebody went from one tab to another. */
+/** When the visitor switched from one tab to another. */
 function switchesOf(tabs: readonly TabOutline[], offsets: readonly number[]): Switch[] {
   const used = tabs.flatMap(({ usedAt }, tab) =>
     usedAt.map((at) => ({ at: at + (offsets[tab] ?? 0), tab })),
@@ -109,7 +109,7 @@ function switchesOf(tabs: readonly TabOutline[], offsets: readonly number[]): Sw
   return used.filter(({ tab }, index) => tab !== used[index - 1]?.tab)
 }
 
-/** The times in which nothing was done in any tab; gaps where one of them was not recorded. */
+/** The times without activity in any tab; gaps where one of them was not recorded. */
 function quietOf(tabs: readonly TabOutline[], offsets: readonly number[]): Span[] {
   const lists = tabs.map((tab, index) => {
     const offset = offsets[index] ?? 0

@@ -1,6 +1,6 @@
-/* Reading values that may be anything at all. */
+/* Reads values of any type. */
 
-/** Further from the first event than a session can last, in milliseconds. */
+/** The longest time from the first event to another, in milliseconds: no session is longer. */
 export const spanMaximum = 26 * 3_600_000
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -15,12 +15,12 @@ export function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Ids are whole numbers; -1 is rrweb's word for a node that is not there. */
+/** IDs are integers; rrweb uses -1 for a missing node. */
 export function isId(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= -1
 }
 
-/** The records of a list that `read` makes something of. */
+/** Maps the records of a list with `read`, without those it returns undefined for. */
 export function listOf<T>(
   list: unknown,
   read: (record: Record<string, unknown>) => T | undefined,
