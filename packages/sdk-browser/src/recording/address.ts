@@ -4,27 +4,27 @@ import { maskTokens, maskUrl } from '../masking/url.ts'
 import { now } from './clock.ts'
 
 /**
- * Follows the routes of a single-page application: the address changes and no page is loaded. Each
- * new route, other than the first, is told to `routed`.
+ * Follows the routes of a single-page application, whose address changes without a page load. Calls
+ * `routed` for each new route except the first.
  */
 export function createAddress(preset: MaskingPreset, routed: () => void) {
   let href = ''
-  /** A snapshot contains the address itself. */
-  const told = () => {
+  /** Call it after a snapshot, which contains the address. */
+  const noted = () => {
     if (href && routeOf(href) !== routeOf(location.href)) routed()
     href = location.href
   }
   return {
-    told,
+    noted,
     /** An event with the page's address, if it has changed. */
     moved(): eventWithTime[] {
       if (href === location.href) return []
-      told()
+      noted()
       const payload = { href: (preset === 'open' ? maskTokens : maskUrl)(href) }
       return [{ type: 5, data: { tag: 'lethe:url', payload }, timestamp: now() }]
     },
   }
 }
 
-/** An address without what changes within a page: its query, and the anchor it was scrolled to. */
+/** An address without the parts that change within a page: the query and a scroll anchor. */
 const routeOf = (url: string) => url.replace(/\?[^#]*/, '').replace(/#(?![!/]).*/s, '')

@@ -1,4 +1,4 @@
-/** What decides where an element stands and what stands around it. */
+/** The properties that decide the position of an element and of its neighbours. */
 const PLACE = (
   'display position top right bottom left float clear margin-top margin-right margin-bottom ' +
   'margin-left flex-grow flex-shrink flex-basis order align-self justify-self vertical-align ' +
@@ -6,17 +6,17 @@ const PLACE = (
 ).split(' ')
 
 /**
- * The attributes that stand for a blocked element: an empty box of its size, in its place. Its tag,
- * id and style may have decided both, and its content is not recorded.
+ * Returns the attributes that replace a blocked element by an empty box of its size and position,
+ * which its tag, ID and style may have decided.
  */
 export function boxOf(element: Element): Record<string, string> {
   const computed = getComputedStyle(element)
   const { offsetWidth, offsetHeight } = element as HTMLElement
-  // Of an SVG element there is no other size.
+  // SVG elements have no offset size.
   const rectangle = element.getBoundingClientRect()
   const place = PLACE.map((name) => {
     const value = computed.getPropertyValue(name)
-    // An inline box would take no size.
+    // Size does not apply to inline boxes.
     return `${name}:${name === 'display' && value === 'inline' ? 'inline-block' : value};`
   })
   return {
@@ -27,5 +27,5 @@ export function boxOf(element: Element): Record<string, string> {
   }
 }
 
-/** What the style of such a box may hold. */
+/** What the style of such a box may contain. */
 export const BOX_STYLE = new RegExp(`^(?:(?:box-sizing|${PLACE.join('|')}):[\\w.,%() -]*;)+$`)

@@ -1,19 +1,19 @@
-/** A page with more elements is not recorded: the first snapshot alone would be noticeable. */
+/** A page with more elements is not recorded: users would notice even the first snapshot. */
 export const ELEMENTS_MAXIMUM = 50_000
 
 /** How many changes a page may make at once and per second before recording stops. */
 export const CHANGES = { burst: 50_000, perSecond: 1_000 }
 
-/** Our own errors, each repaired by a new snapshot; after more of them recording stops. */
+/** The recorder's own errors. Each causes a new snapshot; after more of them recording stops. */
 export const FAULTS = { burst: 3, perSecond: 1 / 60 }
 
-/** Errors that are sent at once; of a page that fails all the time the others wait like the rest. */
+/** Errors of the page that are sent at once. If there are more, they wait like other events. */
 export const URGENT = { burst: 3, perSecond: 1 / 60 }
 
-/** New snapshots for style sheets that were loaded late. */
+/** New snapshots because of style sheets that loaded late. */
 export const LOOKS = { burst: 3, perSecond: 1 / 60 }
 
-/** A token bucket. `spend` takes the amount if there is enough, and returns whether. */
+/** A token bucket. `spend` takes the amount if there is enough, and returns whether it did. */
 export function createBudget({ burst, perSecond }: typeof CHANGES, now: number) {
   let left = burst
   let at = now

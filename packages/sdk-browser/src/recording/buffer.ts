@@ -4,11 +4,14 @@ const BUFFER_BYTES_MAXIMUM = 16 * 1024 * 1024
 
 export type Buffer = ReturnType<typeof createBuffer>
 
-/** Chunks that are not stored yet, in order, up to a size. `drained`: it was full, and has room. */
+/**
+ * Chunks that are not stored yet, in order, up to a total size. Calls `drained` when it was full
+ * and has room again.
+ */
 export function createBuffer(drained: () => void) {
   let chunks: Chunk[] = []
   let full = false
-  /** One bit for each who holds: an identify (1), a setting (2). */
+  /** One bit per reason to hold chunks: an identify (1), a setting (2). */
   let holds = 0
 
   const total = () => {
@@ -24,7 +27,7 @@ export function createBuffer(drained: () => void) {
     all: () => chunks,
     keep,
     has: (chunk: Chunk) => chunks.includes(chunk),
-    /** Those of which it is known whose they are. */
+    /** Those that can be sent. */
     ready: () => chunks.filter(isReady),
     next: () => chunks.find(isReady),
     /** Returns whether there was room. */
@@ -40,13 +43,13 @@ export function createBuffer(drained: () => void) {
       full = false
       drained()
     },
-    /** What waits for the ids of a generation belongs there; without them it goes. */
+    /** Gives chunks that wait for the IDs of a generation their target; without one drops them. */
     settle(generation: string, to?: Target) {
       const isWaiting = (chunk: Chunk) => !chunk.browser && chunk.session === generation
       for (const chunk of chunks.filter(isWaiting)) Object.assign(chunk, to)
       if (!to) keep((chunk) => !isWaiting(chunk))
     },
-    /** What comes from here on waits for `release`, which keeps it or throws it away. */
+    /** Holds chunks added from now on until `release`, which keeps or drops them. */
     hold(by: number) {
       holds |= by
     },
@@ -55,7 +58,7 @@ export function createBuffer(drained: () => void) {
       if (!isKept) keep(({ held = 0 }) => !(held & by))
       for (const chunk of chunks) chunk.held = (chunk.held ?? 0) & ~by
     },
-    /** Lets go of what is held and older, back to a snapshot that can be begun with. */
+    /** Drops older held chunks, back to a snapshot that the recording can begin with. */
     trim(before: number) {
       const start = chunks.findLast(({ held, isSnapshot, to }) => held && isSnapshot && to < before)
       if (start) chunks = chunks.filter((each) => !each.held || each.to >= start.to)

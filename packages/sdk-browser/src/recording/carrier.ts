@@ -2,12 +2,12 @@ import { realm } from '../natives.ts'
 import type { Body } from '../platform.ts'
 import { inOwnTask } from './tasks.ts'
 
-/** This much is compressed in a few milliseconds. */
+/** This much takes a few milliseconds to compress. */
 const SLICE_BYTES = 64 * 1024
 
-/** What sending chunks needs of the browser in addition to `Platform`. */
+/** What sending chunks needs from the browser in addition to `Platform`. */
 export interface Carrier {
-  /** Whether the browser has taken it; whether it arrives is never known. */
+  /** Returns whether the browser accepted it. Whether it arrives is never known. */
   beacon(url: string, body: Body): boolean
   /** Gzip; undefined if the browser cannot compress. */
   compress(text: string): Promise<Uint8Array<ArrayBuffer> | undefined>
@@ -27,7 +27,7 @@ export const browserCarrier: Carrier = {
     // The response reports what fails here.
     const ignore = () => {}
     for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-      // Each in a task of its own: the one that wrote the text has kept the page waiting already.
+      // Each in its own task: the task that wrote the text has already delayed the page.
       await new Promise<void>(inOwnTask)
       writer.write(bytes.subarray(at, at + SLICE_BYTES)).catch(ignore)
     }

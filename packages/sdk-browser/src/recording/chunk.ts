@@ -3,37 +3,37 @@ import type { Query } from '../request.ts'
 import { parseJson } from '../storage.ts'
 import type { Carrier } from './carrier.ts'
 
-/** Where events belong. While the ids are not there yet: no browser, and the generation. */
+/** Where events belong. Until the IDs are known: no browser, and the generation as the session. */
 export interface Target {
   browser: string
   session: string
-  /** Of the session, in milliseconds since 1970. */
+  /** The start of the session, in milliseconds since 1970. */
   startedAt?: number
 }
 
-/** What a session is found by: page views, and what broke. */
+/** What sessions can be searched by: page views, errors and similar. */
 export type Counted = 'pages' | 'errors' | 'failedRequests' | 'rageClicks' | 'deadClicks'
 export type Counts = Partial<Record<Counted, number>>
 
-/** One upload on its way: events as ndjson, and where they belong. */
+/** An upload: events as NDJSON, and where they belong. */
 export interface Chunk extends Target {
   tab: string
   number: number
   events: number
-  /** Of the text, before it is packed. */
+  /** The length of the text before compression. */
   characters: number
   counts: Counts
-  /** When its first event and its last were, by the clock of the recording. */
+  /** The times of its first and last event, by the clock of the recording. */
   from: number
   to: number
   isSnapshot: boolean
-  /** Until it is packed. */
+  /** Empty once it is compressed. */
   text: string
-  /** What is sent: gzip, or the same text where the browser cannot compress. */
+  /** What is sent: gzip, or the plain text if the browser cannot compress. */
   bytes: Uint8Array<ArrayBuffer> | undefined
-  /** Handed to the browser as a beacon once; whether it arrived is not known. */
+  /** Already handed to the browser as a beacon. Whether it arrived is not known. */
   beaconed: boolean
-  /** Kept while it is not 0: for the server to say whose the browser is, or for a setting (buffer.ts). */
+  /** Not 0 while held, until the server says whose browser it is, or by a setting (buffer.ts). */
   held?: number
   packing?: Promise<void>
 }
@@ -59,10 +59,10 @@ export const queryOf = ({
 
 export const bytesOf = (chunk: Chunk) => chunk.bytes ?? new TextEncoder().encode(chunk.text)
 
-/** How much room a chunk takes in memory, roughly. */
+/** The rough size of a chunk in memory. */
 export const sizeOf = (chunk: Chunk) => chunk.bytes?.length ?? chunk.text.length
 
-/** Compresses a chunk, which takes the place of its text. */
+/** Replaces the text of a chunk by compressed bytes. */
 export function pack(chunk: Chunk, compress: Carrier['compress']): Promise<void> {
   chunk.packing ??= (async () => {
     const gzip = chunk.bytes ?? (await compress(chunk.text).catch(() => undefined))
@@ -79,13 +79,13 @@ type Kept = Omit<Chunk, 'bytes' | 'beaconed' | 'packing'> & { base64: string | u
 
 interface Unsent {
   chunks: Kept[]
-  /** Events there was no room for. */
+  /** Events that did not fit. */
   lost: number
 }
 
 /**
- * Keeps chunks for the next page of this tab. Those that went as beacons are among them, for
- * nobody knows whether they arrived; sent again, the server takes them as done.
+ * Keeps chunks for the next page of this tab, including those sent as beacons, which may not have
+ * arrived: sending them again is idempotent.
  */
 export function keepUnsent({ tab }: Platform, chunks: Chunk[]) {
   const unsent: Unsent = { chunks: [], lost: 0 }
@@ -99,7 +99,7 @@ export function keepUnsent({ tab }: Platform, chunks: Chunk[]) {
   if (characters) tab.set(UNSENT, JSON.stringify(unsent))
 }
 
-/** Takes back what the page before this one could not send, as far as it is known whose it is. */
+/** Takes over what the previous page could not send, if it is known where it belongs. */
 export function takeUnsent(
   { tab }: Platform,
   generation: string,

@@ -6,15 +6,15 @@ import type { Tab } from './tab.ts'
 import { textOf } from './text-of.ts'
 
 const CHUNK_BYTES = 64 * 1024
-/** The server takes no more of one chunk. */
+/** The server accepts no more per chunk. */
 const COUNT_MAXIMUM = 1_000
-/** The server expands no more than this of one chunk, so no single event may be longer. */
+/** The server decompresses no more than this per chunk, so no event may be longer. */
 const LINE_CHARACTERS_MAXIMUM = 8_000_000
 
 export interface CollectorOptions {
   platform: Platform
   tab(): Tab
-  /** Time to cut: events have waited for long enough, or enough of them has come together. */
+  /** Time to cut a chunk: events have waited long enough, or there are enough of them. */
   due(): void
   /** An event that cannot be sent at all. */
   tooLong(isSnapshot: boolean): void
@@ -22,12 +22,12 @@ export interface CollectorOptions {
 
 export type Collector = ReturnType<typeof createCollector>
 
-/** Collects lines of events until they are enough for a chunk. */
+/** Collects lines of events until there are enough for a chunk. */
 export function createCollector({ platform, tab, due, tooLong }: CollectorOptions) {
   let target: Target | undefined
   let lines: string[] = []
   let size = 0
-  /** Of the earliest line and the latest. */
+  /** The times of the earliest and the latest line. */
   let from = 0
   let to = 0
   let isSnapshot = false
@@ -61,16 +61,16 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       schedule.restart()
       target = next
     },
-    /** The same events, and those that follow, go elsewhere. */
+    /** Changes the target of the collected events and of those that follow. */
     turn(next: Target) {
       target = next
     },
-    /** How many characters make a chunk of the right size, as compression turns out here. */
+    /** Adjusts the number of characters per chunk to how well they compress. */
     learn(charactersPerByte: number, chunkBytesMaximum: number) {
       limit = Math.min(CHUNK_BYTES * charactersPerByte, chunkBytesMaximum / 3)
     },
     say,
-    /** One more of what the server counts; a page view begins with what is written next. */
+    /** Counts something for the server. A page view begins with the next event. */
     count(what: Counted) {
       counts[what] = Math.min((counts[what] ?? 0) + 1, COUNT_MAXIMUM)
       if (what === 'errors') schedule.hurry()
@@ -83,14 +83,14 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
       if (lines.length && size + line.length > limit) due()
       append(line, at)
       isSnapshot ||= snapshot
-      // A snapshot goes at once: without it the rest is nothing, and a beacon cannot carry it.
+      // A snapshot is sent at once: the rest is useless without it, and it is too big for a beacon.
       if (snapshot || size > limit || schedule.isTooMuch(size)) due()
     },
-    /** Counts what is missing; the recording says so itself as soon as it goes on. */
+    /** Counts lost events. The recording reports them as soon as it continues. */
     lose(events: number, reason: string) {
       lost.set(reason, (lost.get(reason) ?? 0) + events)
     },
-    /** Closes what is collected; with a limit in bytes only as much as fits, at least one line. */
+    /** Makes a chunk of all lines, or of those that fit into `bytesMaximum`, at least one. */
     cut(bytesMaximum?: number): Chunk | undefined {
       const rest = lines
       const count = fitting(lines, bytesMaximum)
@@ -107,7 +107,7 @@ export function createCollector({ platform, tab, due, tooLong }: CollectorOption
   }
 }
 
-/** How many lines, at least one, stay within so many bytes. */
+/** Returns how many lines fit into this many bytes, at least one. */
 function fitting(lines: string[], bytesMaximum = Number.POSITIVE_INFINITY) {
   if (bytesMaximum === Number.POSITIVE_INFINITY) return lines.length
   const encoder = new TextEncoder()

@@ -1,22 +1,22 @@
 /*
- * Style sheets as they were written. What the CSSOM prints of a rule is not always the rule: of
- * `padding: var(--p); padding-bottom: 9px` it prints empty longhands, and of a sheet of another origin
- * nothing at all.
+ * Style sheets as written. The CSSOM does not always print a rule completely: for `padding:
+ * var(--p); padding-bottom: 9px` it prints empty longhands, and for a sheet of another origin
+ * nothing.
  */
 
-/** A longhand without a value, as Chromium prints what a shorthand with `var()` set. */
+/** A longhand without a value, which Chromium prints for a shorthand with `var()`. */
 const EMPTY = /:\s*;/
 
 const texts = new Map<string, string>()
 const asked = new Set<string>()
 let loaded: (sheet: CSSStyleSheet) => void = () => {}
 
-/** Tells of a sheet whose text has come: what was recorded of it before was not all. */
+/** Calls `listen` when the text of a sheet has loaded that was recorded incompletely. */
 export function onStyleSource(listen: (sheet: CSSStyleSheet) => void): void {
   loaded = listen
 }
 
-/** A rule as the CSSOM prints it, or as its author wrote it where the CSSOM loses a part. */
+/** Returns a rule as the CSSOM prints it, or as written if the CSSOM loses a part. */
 export function ruleText(sheet: CSSStyleSheet, rule: CSSRule, printed: string): string {
   if (!EMPTY.test(printed)) return printed
   const text = textOf(sheet)
@@ -33,7 +33,7 @@ function textOf(sheet: CSSStyleSheet): string | undefined {
   if (!href) return ownerNode?.textContent ?? undefined
   if (!asked.has(href)) {
     asked.add(href)
-    // The page has just loaded it, so this comes from the browser's cache.
+    // The page has just loaded it, so it comes from the browser's cache.
     fetch(href, { cache: 'force-cache', credentials: 'same-origin' })
       .then((response) => (response.ok ? response.text() : ''))
       .then((text) => {
@@ -48,7 +48,7 @@ function textOf(sheet: CSSStyleSheet): string | undefined {
 
 const rules = new WeakMap<CSSStyleSheet, { text: string; byPrinted: Map<string, string> }>()
 
-/** The rules of a source by what the CSSOM prints of each. */
+/** The rules of a source, by how the CSSOM prints them. */
 function rulesOf(sheet: CSSStyleSheet, text: string): Map<string, string> {
   const known = rules.get(sheet)
   if (known?.text === text) return known.byPrinted
@@ -64,7 +64,7 @@ function rulesOf(sheet: CSSStyleSheet, text: string): Map<string, string> {
   return byPrinted
 }
 
-/** Cuts CSS after each block and statement that stands in no other. */
+/** Splits CSS into top-level blocks and statements. */
 function* topLevelRules(text: string): Generator<string> {
   let start = 0
   let depth = 0

@@ -5,18 +5,18 @@ import { listen } from './page-natives.ts'
 import type { Rrweb } from './rrweb.ts'
 import { spyOnSetter, together } from './spies.ts'
 
-/** What an element says whose sheet is turned off, which no attribute does. */
+/** The `media` recorded for an element whose sheet is disabled: no attribute says so. */
 const OFF = 'not all'
 
 let toggled: (event: Event) => void = () => {}
 
-/** Follows the popovers of a document or a shadow root: the event neither bubbles nor leaves it. */
+/** Follows the popovers of a document or shadow root: `toggle` neither bubbles nor leaves it. */
 export const watchPopovers = (root: Node) =>
   listen(root, 'toggle', (event) => toggled(event), { capture: true })
 
 /**
- * Records what rrweb does not see, as changes of attributes: style sheets whose text came late or
- * that are turned off, and popovers, which the page shows by a call. Returns how to end that.
+ * Records what rrweb does not see as attribute changes: style sheets whose text loaded late or that
+ * are disabled, and popovers, which the page shows by a call. Returns a function that ends this.
  */
 export function recordExtras(rrweb: () => Rrweb | undefined, emit: (event: eventWithTime) => void) {
   const change = (node: Node, attributes: Record<string, string | null>) => {
@@ -27,7 +27,7 @@ export function recordExtras(rrweb: () => Rrweb | undefined, emit: (event: event
   }
   toggled = ({ target }) => {
     if (target instanceof HTMLElement && target.popover) {
-      // The event comes later than what it tells of: the page may have moved it since, which hides it.
+      // The event comes late: the page may have moved the popover since, which hides it.
       change(target, { 'data-lethe-popover': target.matches(':popover-open') ? '' : null })
     }
   }

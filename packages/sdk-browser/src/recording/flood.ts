@@ -1,9 +1,9 @@
-/** So many changes in one go cost more to follow than the page costs to look at again. */
+/** Following this many changes at once takes longer than a new snapshot. */
 export const FLOOD_RECORDS = 20_000
 
 let flooded = () => {}
 
-/** Tells that a page has changed so much at once that none of it was followed. */
+/** Calls `run` when a page changed so much at once that the changes were not followed. */
 export function onFlood(run: () => void) {
   flooded = run
 }

@@ -1,17 +1,17 @@
-/** What stands for an image whose bytes would take the room of the whole page. */
+/** Replaces an image whose data is too large. */
 const PLACEHOLDER = 'data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA='
-/** An attribute may be so long, and less once a snapshot of a page was over the server's limit. */
+/** The maximum length of an attribute. Smaller once a snapshot exceeded the server's limit. */
 let maximum = 50_000
 const LEAN_MAXIMUM = 2_000
 
-/** Asks for smaller snapshots. False where they are as small as they get. */
+/** Makes snapshots smaller. Returns false if they already are. */
 export function makeLean(): boolean {
   const isNew = maximum > LEAN_MAXIMUM
   maximum = LEAN_MAXIMUM
   return isNew
 }
 
-/** An attribute without the data URLs that make it too long; nothing where it is all the same. */
+/** Returns an attribute without long data URLs, or undefined if it is still too long. */
 export function shortened(name: string, value: unknown) {
   if (typeof value !== 'string' || value.length <= maximum || name === '_cssText') return value
   const short = value.replace(/data:[^,)'"]*,[^)'"\s]{1000,}/g, PLACEHOLDER)

@@ -1,9 +1,9 @@
 import { clearTimeout, setTimeout } from '../natives.ts'
 
-/** A page that is left may be asked for something else in its last moment, and a snapshot takes longer. */
+/** Preferences may change just as the page is left, when there is no time left for a snapshot. */
 const SETTLE_MILLISECONDS = 500
 
-/** What a page may have put there instead returns anything, or nothing. */
+/** The page may have replaced matchMedia by a function that returns anything. */
 const has = (query: string): Partial<MediaQueryList> => {
   try {
     return matchMedia(`(prefers-${query})`) ?? {}
@@ -12,7 +12,7 @@ const has = (query: string): Partial<MediaQueryList> => {
   }
 }
 
-/** What the visitor's system asks of pages; the viewer's may ask for something else. */
+/** The preferences of the visitor's system, which may differ from the viewer's. */
 export function mediaOf() {
   const meta = document.querySelector<HTMLMetaElement>('meta[name="color-scheme"]')?.content
   return {
@@ -23,7 +23,7 @@ export function mediaOf() {
   }
 }
 
-/** Calls back when it asks for something else; returns how to end that. */
+/** Calls `changed` when they change. Returns a function that ends this. */
 export function onMedia(changed: () => void) {
   const lists = ['color-scheme:dark', 'reduced-motion', 'contrast'].map(has)
   let timer = 0

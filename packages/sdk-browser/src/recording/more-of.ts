@@ -9,17 +9,17 @@ import { STARTED } from './tab.ts'
 import type { Uploader } from './uploader.ts'
 
 const RING_MILLISECONDS = 60_000
-/** The hold of a setting, beside that of an identify (buffer.ts). */
+/** The bit for holds by a setting (buffer.ts). */
 const HOLD = 2
 
 interface Parts {
   recorder: { now(): Recorder | undefined; masking(): Masking | undefined }
   uploader: Uploader
-  /** Takes another snapshot, where one is wanted. */
+  /** Takes another snapshot if the page is being recorded. */
   again(): void
 }
 
-/** What settings ask for, loaded where only they do. It ends with the recording. */
+/** Optional features, loaded only if settings ask for them. They end with the recording. */
 export function moreOf(options: RecordingOptions, parts: () => Parts) {
   setUrlRules(options)
   const { platform, signals, start: rules } = options
@@ -51,9 +51,9 @@ export function moreOf(options: RecordingOptions, parts: () => Parts) {
   }
   if (signals || isHeld || options.assets) load().catch(() => {})
   return {
-    /** Sends what waits for something to happen, and what follows. */
+    /** Starts sending: what was held so far, and what follows. */
     start,
-    /** Before the first event of a session: whether it is sent at once. */
+    /** Called before the first event of a session. Holds the session if settings say so. */
     hold(session: string) {
       if (isHeld && platform.tab.get(STARTED) !== session) parts().uploader.hold(HOLD)
       else start()

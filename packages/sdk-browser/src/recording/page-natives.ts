@@ -3,17 +3,20 @@ import { realm } from '../natives.ts'
 // biome-ignore lint/suspicious/noShadowRestrictedNames: they are the same, and only safer
 export const { Map, Set, WeakMap, WeakSet, Array, Proxy, Reflect } = realm
 
-/** Milliseconds on a clock that only goes on. */
+/** Milliseconds on a monotonic clock. */
 export function elapsed() {
   try {
     return realm.Performance.prototype.now.call(performance)
   } catch {
-    // The page has an object of its own there.
+    // The page has replaced `performance`.
     return performance.now()
   }
 }
 
-/** Listens past what the page has put around its listeners; returns how to end that. */
+/**
+ * Adds a listener with the browser's own method, even if the page wraps it. Returns a function that
+ * removes it.
+ */
 export function listen<E extends Event>(
   target: EventTarget,
   type: string,

@@ -5,16 +5,16 @@ const ACTIONS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'scroll', 'to
 
 export interface PageEvents {
   act(): void
-  /** The page is hidden, or going away; `leaving` if that is all but certain. */
+  /** The page is hidden or being left; `leaving` if the latter is almost certain. */
   hide(leaving: boolean): void
-  /** The page came back out of the browser's memory (bfcache). */
+  /** The page was restored from the back/forward cache (bfcache). */
   restore(): void
   online(): void
-  /** Another tab has written something down. */
+  /** Another tab has written to the storage. */
   store(): void
 }
 
-/** Listens to the page. No `unload`: it would keep the page out of the bfcache. */
+/** Listens to the page. Not to `unload`, which would keep the page out of the bfcache. */
 export function onPage({ act, hide, restore, online, store }: PageEvents) {
   const ends = [
     listen(

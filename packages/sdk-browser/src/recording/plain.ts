@@ -1,21 +1,21 @@
 import type { serializedNodeWithId } from '@rrweb/types'
 import type { Rrweb } from './rrweb.ts'
 
-/** Elements that are more than their attributes: rrweb knows how, with all that is in them. */
+/** Elements with state beyond their attributes. rrweb serializes them with their content. */
 export const WHOLE = new Set(
   'style link script meta title base noscript input textarea select option optgroup'.split(' '),
 )
-/** The same, but with much inside: rrweb takes the element, we take its children. */
+/** The same, but with large content: rrweb serializes the element, we its children. */
 const OWN = new Set('audio video canvas iframe dialog form object'.split(' '))
 const PLAIN = /^[a-z][a-z0-9]*$/i
-/** The only elements, but for those of a page's own, that can have a shadow root. */
+/** The only elements, except custom ones, that can have a shadow root. */
 export const HOSTS = new Set(
   'article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span'.split(
     ' ',
   ),
 )
 
-/** Whether an element with this name is no more than its attributes and what is in it. */
+/** Whether an element with this name is nothing but its attributes and content. */
 export function isPlain(tag: string) {
   const known = plain.get(tag) ?? (!WHOLE.has(tag) && !OWN.has(tag) && PLAIN.test(tag))
   if (plain.size < 1000) plain.set(tag, known)
@@ -25,8 +25,8 @@ export function isPlain(tag: string) {
 const plain = new Map<string, boolean>()
 
 /**
- * What rrweb makes of a node that was added, and knows from then on, where it is a plain one, without
- * a shadow root, in a plain place of this very document; else nothing, and rrweb does it.
+ * Serializes and registers an added node as rrweb would, if it is plain and in a plain place of
+ * this document. Otherwise returns undefined, and rrweb does it.
  */
 export function plainNode(
   mirror: Rrweb['mirror'],
@@ -79,10 +79,10 @@ const SLOW = new Set(
   'srcset imagesrcset background data xlink:href data-lethe-block autocomplete popover'.split(' '),
 )
 
-/** The attributes of an element that needs nothing special; else nothing, and rrweb does it. */
+/** Returns the attributes of an element; undefined for special cases, which rrweb handles. */
 export function attributesOf(element: Element): Record<string, string | number> | undefined {
   const attributes: Record<string, string | number> = {}
-  // Asked for as objects they would be made for it.
+  // Reading `attributes` would create an object for each.
   for (const name of element.getAttributeNames()) {
     const value = element.getAttribute(name) as string
     if (SLOW.has(name)) return undefined

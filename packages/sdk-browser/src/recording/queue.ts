@@ -6,9 +6,9 @@ import type { Carrier } from './carrier.ts'
 import { bytesOf, type Chunk, pack, queryOf, sizeOf } from './chunk.ts'
 
 export interface QueueEvents {
-  /** The server has retired this browser; whatever was waiting for it is gone. */
+  /** The server has retired this browser, and its waiting chunks were dropped. */
   retired(browser: string): void
-  /** The server wants nothing more from this page. */
+  /** The server accepts nothing more from this page. */
   stopped(): void
   stored(chunk: Chunk): void
   /** A chunk will never be stored: `too_big`, `refused` or `buffer_full`. */
@@ -21,8 +21,8 @@ export interface QueueEvents {
 export type Queue = ReturnType<typeof createQueue>
 
 /**
- * Brings chunks to the server, one at a time and in order. Each is kept until the server has said
- * that it has it, in a buffer with an end.
+ * Sends chunks to the server, one at a time and in order. Each stays in a bounded buffer until the
+ * server has confirmed it.
  */
 export function createQueue(platform: Platform & Carrier, server: Server, on: QueueEvents) {
   const buffer = createBuffer(on.drained)
@@ -40,7 +40,7 @@ export function createQueue(platform: Platform & Carrier, server: Server, on: Qu
       return false
     }
   }
-  /** One try with the first chunk; returns how long to wait, where it must be tried again. */
+  /** Tries to send a chunk. Returns how long to wait before a retry, or 0. */
   const sendOne = async (chunk: Chunk, failures: number) => {
     await pack(chunk, platform.compress)
     if (!buffer.has(chunk)) return 0
@@ -88,9 +88,9 @@ export function createQueue(platform: Platform & Carrier, server: Server, on: Qu
     },
     send,
     discard,
-    /** Ends a wait: the network is back, or the page is. */
+    /** Ends a wait: the network or the page is back. */
     wake: () => wake(),
-    /** Hands over as beacons what fits into so many bytes; returns how many are left. */
+    /** Sends as beacons what fits into this many bytes, and returns how many are left. */
     beacon(room: number) {
       for (const chunk of buffer.ready()) {
         const bytes = chunk.beaconed ? undefined : bytesOf(chunk)

@@ -19,34 +19,34 @@ import { createWriter } from './writer.ts'
 
 export interface RecorderOptions {
   masking: Masking
-  /** Takes one masked event as a line of JSON. */
+  /** Writes a masked event as a line of JSON. */
   write(line: string, isSnapshot: boolean, at: number): void
-  /** Takes an event about the recording itself. */
+  /** Writes an event about the recording itself. */
   say(tag: string, payload: object): void
-  /** Whether an event still belongs where the one before did. If not, it is not recorded. */
+  /** Whether events still belong to the same session. If not, they are not recorded. */
   still(): boolean
-  /** The page has gone to another route, and none was loaded. */
+  /** The page changed its route without a page load. */
   routed(): void
   /** What rrweb saw, before it is masked. */
   seen(event: eventWithTime): void
-  /** Recording ended for good on this page; why has been said. */
+  /** Recording ended permanently on this page. The reason was written. */
   ended(): void
 }
 
 export interface Recorder {
-  /** Begins, or goes on after a pause, with a full snapshot. */
+  /** Starts, or continues after a pause, with a full snapshot. */
   resume(): void
   /** Nothing that happens from now on is recorded. */
   pause(): void
-  /** Writes what is still on its way: the page may be going away. */
+  /** Writes everything that is pending, because the page may be left. */
   finish(): void
-  /** Writes what has been seen until now, but no half snapshot. */
+  /** Writes what was seen so far, but no incomplete snapshot. */
   write(): void
-  /** Takes an event, of our own too, in its place among the others. False: it is not recorded. */
+  /** Queues an event, in order. Returns false if it is not recorded. */
   emit(event: eventWithTime): boolean
-  /** What the recording calls a node; below 1 where it does not know it. */
+  /** The ID of a node in the recording; below 1 if it has none. */
   idOf(node: Node): number
-  /** Gives the page back as it was. */
+  /** Stops and restores the page. */
   stop(): void
 }
 
@@ -54,13 +54,13 @@ const record = recordByRrweb as unknown as Record & { takeFullSnapshot(): void }
 
 const BLOCKED =
   '.rr-block,[data-lethe-block],[autocomplete*="cc-" i],[autocomplete*="one-time-code" i]'
-/** What a flood takes of the budget: one after the other is too much for a page as well. */
+/** What a flood takes from the budget, because repeated floods are too much for a page too. */
 const FLOOD_CHANGES = 5_000
 const IGNORED = '[data-lethe-ignore],[data-lethe-ignore] *'
 
 /**
- * Records the page. What rrweb sees waits in a queue and is masked and written in tasks of its
- * own, so that neither the page's work nor the snapshot grows by it.
+ * Records the page. Events of rrweb wait in a queue and are masked and written in their own tasks,
+ * so that they delay neither the page nor the snapshot.
  */
 export function createRecorder(options: RecorderOptions): Recorder {
   const { masking, write, say, still } = options
@@ -83,7 +83,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     stop()
     options.ended()
   }
-  /** rrweb calls this from inside the page's own calls, so it must not throw either. */
+  /** rrweb calls this within calls of the page, so it must not throw either. */
   const fault = () => {
     try {
       if (faults.spend(1, now())) resume()
@@ -112,7 +112,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     snapshot = takeSnapshot(given, inOwnTask, sheets.learn, (events) => {
       snapshot = undefined
       if (!still()) return
-      address.told()
+      address.noted()
       writer.queue([...events, ...held.splice(0)])
       for (const event of events) options.seen(event)
     })
@@ -148,8 +148,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
 }
 
 /**
- * Whether the page is not all there yet; then it runs once it is. Half a page says nothing of how big
- * it is, and rrweb would wait for all of it anyway.
+ * Returns whether the page is still loading, and if so calls `run` afterwards. Until then its size
+ * is unknown, and rrweb would wait anyway.
  */
 function isLoading(run: () => void) {
   if (document.readyState !== 'loading') return false
@@ -174,7 +174,7 @@ function startRrweb(
   })
   const take = (given: Rrweb) => {
     rrweb = given
-    // Of what went in a flood nobody has told it.
+    // It has not seen the removals of a flood.
     if (isFlooded) rrweb.mirror.reset()
     isFlooded = false
     snapshotWith(given)
@@ -203,7 +203,7 @@ function rrwebOptions(
     errorHandler,
     blockSelector: BLOCKED,
     ignoreSelector: IGNORED,
-    // The masker does this too, but what is typed should not even come as far as the queue.
+    // The masker does this too, but typed text should not even reach the queue.
     maskAllInputs: true,
     maskInputFn: (text, element) =>
       masking.unmask && element.closest('[data-lethe-unmask]') ? text : stars(text),
@@ -212,7 +212,7 @@ function rrwebOptions(
   }
 }
 
-/** How much of the budget an event takes: a mutation holds as many changes as the page made. */
+/** How much of the budget an event takes: a mutation counts for each of its changes. */
 function changesIn(event: eventWithTime) {
   if (event.type !== 3 || event.data.source !== 0) return 1
   const { adds, attributes, texts, removes } = event.data

@@ -19,28 +19,28 @@ export interface RecordingOptions extends Options {
   /** What the page asks for. */
   masking: MaskingPreset
   sessions: Sessions
-  /** The server has retired this browser; whatever was waiting for it is gone. */
+  /** The server has retired this browser, and its waiting chunks were dropped. */
   retired(browserId: string): void
-  /** Whether this tab still records as the others do. If not, `aside` was called meanwhile. */
+  /** Whether this tab records the same as the others. If not, `aside` has been called. */
   still(): boolean
-  /** The server wants nothing more from this page. */
+  /** The server accepts nothing more from this page. */
   halt(): void
 }
 
 export { watch } from './watch.ts'
 
-/** `offline`: the session is over, and the next one cannot be begun. */
+/** `offline`: the session is over, and the next one cannot be started. */
 export type PauseReason = 'idle' | 'buffer_full' | 'offline'
 
 export type Recording = ReturnType<typeof createRecording>
 
 /**
- * The part of the SDK that is loaded late: the recorder, turned on and off, and the uploader its
- * events go to.
+ * The part of the SDK that is loaded late: the recorder, which can be turned on and off, and the
+ * uploader of its events.
  */
 export function createRecording(options: RecordingOptions) {
   let state: 'off' | 'on' | 'ended' | PauseReason = 'off'
-  /** The session that knows of this view of the page. */
+  /** The session that has counted this page view. */
   let counted: string | undefined
   const uploader = createUploader(uploadsOf(options), {
     ...options,
@@ -79,11 +79,11 @@ export function createRecording(options: RecordingOptions) {
     ...uploader,
     start: more.start,
     state: () => state,
-    /** Records into this session from here on, beginning with a full snapshot. */
+    /** Records into this session from now on, starting with a full snapshot. */
     into(identity: Identity) {
       const { sessionId, sampled, settings } = identity
       const wanted = tightest(options.masking, settings.masking)
-      // What a page before this one kept was masked as its own.
+      // What the previous page kept was masked with that page's settings.
       const isFit = sampled && (!recorder.now() || recorder.isFor(wanted))
       const target = targetOf(identity)
       uploader.settle(identity.id, isFit ? target : undefined)
@@ -101,7 +101,7 @@ export function createRecording(options: RecordingOptions) {
       resume()
     },
     settle: ({ id: of, identity }: Era) => uploader.settle(of, targetOf(identity)),
-    /** Ends the session in this call; what follows, from a snapshot on, waits for the next ids. */
+    /** Ends the session at once. What follows, starting with a snapshot, waits for the next IDs. */
     aside(next: string) {
       const isOn = state === 'on'
       if (isOn) recorder.now()?.write()
@@ -110,7 +110,7 @@ export function createRecording(options: RecordingOptions) {
       uploader.routed()
       resume()
     },
-    /** The page is back from the browser's memory, which is a view of its own. */
+    /** The page was restored from the bfcache, which counts as a page view. */
     show() {
       counted = undefined
       uploader.show()
@@ -136,7 +136,7 @@ const uploadsOf = (options: RecordingOptions) => ({
   generation: options.sessions.era().id,
 })
 
-/** Where what was kept aside in an era goes; nowhere where it never had a session. */
+/** Where events of an era belong; undefined if it never had a session. */
 const targetOf = (identity: Identity | undefined): Target | undefined =>
   identity && {
     browser: identity.browserId,
@@ -144,7 +144,7 @@ const targetOf = (identity: Identity | undefined): Target | undefined =>
     startedAt: identity.startedAt,
   }
 
-/** A recorder, created again where it has to mask otherwise. */
+/** Keeps a recorder, and replaces it when the masking changes. */
 function byMasking(create: (masking: Masking) => Recorder) {
   let recorder: Recorder | undefined
   let masking: Masking | undefined

@@ -1,24 +1,24 @@
 import type { eventWithTime, IMirror, serializedNodeWithId } from '@rrweb/types'
 
 /**
- * What the patched rrweb (build/rrweb.ts) hands to the snapshot: its own parts, so that the
- * mutations it observes afterwards speak of the same nodes.
+ * What the patched rrweb (build/rrweb.ts) passes to the snapshot: its own parts, so that mutations
+ * it observes later refer to the same nodes.
  */
 export interface Rrweb {
   mirror: IMirror<Node>
-  /** One, once the page is observed. While locked it collects changes and emits nothing. */
+  /** Empty until the page is observed. A locked buffer collects changes and emits nothing. */
   mutationBuffers: MutationBuffer[]
   genId(): number
-  /** rrweb's own way with a node; `null` for one that is not recorded. */
+  /** Serializes a node as rrweb does; `null` if it is not recorded. */
   serializeNodeWithId(node: Node, options: object): serializedNodeWithId | null
   serializeOptions: { onSerialize(node: Node): void }
-  /** The browser's own getters, also where the page has replaced them. */
+  /** The browser's own getters, even if the page has replaced them. */
   childNodes(node: Node): NodeList
   parentNode(node: Node): Node | null
   shadowRoot(node: Node): ShadowRoot | null
   stylesheetManager: { reset(): void }
   shadowDomManager: { init(): void }
-  /** A sheet as text; `null` where it may not be read. */
+  /** A sheet as text; `null` if it may not be read. */
   stringifyStylesheet(sheet: CSSStyleSheet): string | null
 }
 
@@ -29,7 +29,7 @@ export interface MutationBuffer {
   movedSet: Set<Node>
 }
 
-/** `record` of rrweb with the options used here; its published types do not know the patch. */
+/** `record` of rrweb with the options used here: its published types lack the patch. */
 export type Record = (options: {
   emit(event: eventWithTime): void
   takeSnapshot(rrweb: Rrweb): void

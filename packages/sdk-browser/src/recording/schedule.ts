@@ -2,14 +2,14 @@ import type { Platform } from '../platform.ts'
 import { createBudget, URGENT } from './budget.ts'
 import { now } from './clock.ts'
 
-/** How long events wait for more of them: those of the first chunks, and from then on. */
+/** How long events wait for more: for the first chunks, and from then on. */
 const WAITS = [5_000, 10_000, 20_000, 30_000]
 const RIPE_MILLISECONDS = 5_000
-/** So many characters, sent as they are, fit into a beacon: they arrive when the page is closed. */
+/** This many characters fit into a beacon uncompressed, so closing the page does not lose them. */
 const BEACON_CHARACTERS = 48_000
 const URGENT_MILLISECONDS = 500
 
-/** When collected events are sent: ever less often, and at once where something broke. */
+/** Decides when collected events are sent: less and less often, but soon after an error. */
 export function createSchedule({ after }: Platform, due: () => void) {
   const urgent = createBudget(URGENT, now())
   let waits = 0
@@ -31,11 +31,11 @@ export function createSchedule({ after }: Platform, due: () => void) {
   const isTooMuch = (size: number) => isRipe && size > BEACON_CHARACTERS
   return {
     clear,
-    /** Another session: its first chunks are sent soon again. */
+    /** Called for a new session: its first chunks are sent sooner again. */
     restart() {
       waits = 0
     },
-    /** Events wait from here on, if none did before. */
+    /** Called when an event is added. Starts the wait if it is the first. */
     start(size: () => number) {
       cancel ??= after(RIPE_MILLISECONDS, () => {
         const wait = WAITS[Math.min(waits++, WAITS.length - 1)] as number
@@ -43,9 +43,9 @@ export function createSchedule({ after }: Platform, due: () => void) {
         dueIn(isTooMuch(size()) ? 0 : wait - RIPE_MILLISECONDS)
       })
     },
-    /** Whether what has waited for five seconds is more than a beacon can carry. */
+    /** Whether events have waited five seconds and no longer fit into a beacon. */
     isTooMuch,
-    /** What broke is on its way here, and the page may not live for long. */
+    /** An error follows, and the page may not live much longer. */
     hurry: () => urgent.spend(1, now()) && dueIn(URGENT_MILLISECONDS),
   }
 }

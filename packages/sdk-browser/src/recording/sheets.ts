@@ -2,12 +2,12 @@ import type { Look } from '../masking/look.ts'
 import { createBudget, LOOKS } from './budget.ts'
 import { now } from './clock.ts'
 
-/** Finds out by which attributes the page's style sheets select elements. */
+/** Learns by which attributes the page's style sheets select elements. */
 export function createSheets(look: Look) {
   const budget = createBudget(LOOKS, now())
   const read = new WeakMap<CSSStyleSheet, number>()
   return {
-    /** Reads constructed sheets, which are no part of a snapshot, once for as many rules. */
+    /** Reads constructed sheets, which snapshots lack, if their number of rules changed. */
     learn(sheets: readonly CSSStyleSheet[]) {
       for (const sheet of sheets) {
         const rules = sheet.cssRules
@@ -17,8 +17,8 @@ export function createSheets(look: Look) {
       }
     },
     /**
-     * Whether a sheet came after elements that it selects by attributes which were left out: only a
-     * new snapshot has them. Rarely true, however often sheets come.
+     * Whether a sheet loaded later selects elements by attributes that were left out, so that a new
+     * snapshot is needed. Limited by a budget.
      */
     isLate: () => look.takeMissed() && budget.spend(1, now()),
   }

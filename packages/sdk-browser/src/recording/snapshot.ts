@@ -9,7 +9,7 @@ import type { MutationBuffer, Rrweb } from './rrweb.ts'
 const SLICE_MILLISECONDS = 8
 
 export interface Snapshot {
-  /** Does what is left at once: the page is going away. */
+  /** Completes it at once, because the page is being left. */
   finish(): void
   cancel(): void
 }
@@ -20,16 +20,17 @@ interface Frame {
   next: number
   into: serializedNodeWithId[]
   isShadow: boolean
-  /** The page has run since the children were listed: they may have gone elsewhere. */
+  /** The page has run since the children were listed, so they may have moved. */
   isOld: boolean
 }
 
 /**
- * Takes a full snapshot in slices, between which the page runs, and hands over its two events.
+ * Takes a full snapshot in slices, between which the page runs, and passes its two events to
+ * `done`.
  *
- * It stays one consistent picture because rrweb's buffers are locked meanwhile: what changes is
- * collected by them and emitted after the snapshot. A node the page has added or moved since is
- * left out here, as the buffer will tell where it went; one that was removed is left out too.
+ * It is consistent because rrweb's buffers are locked meanwhile: they collect changes and emit them
+ * after the snapshot. Nodes that were added, moved or removed since are left out: the buffers emit
+ * where they went.
  */
 export function takeSnapshot(
   rrweb: Rrweb,
@@ -63,8 +64,8 @@ export function takeSnapshot(
   }
   const slice = (until: number) => {
     if (over) return
-    // The first slice comes after rrweb has begun to observe, and shadow roots are observed as
-    // they are found, so there can be new buffers each time.
+    // rrweb starts to observe before the first slice, and observes shadow roots when it finds them,
+    // so each slice may have new buffers.
     lockAll()
     if (!root) begin()
     const changed = rrweb.mutationBuffers.filter((each) => each.addedSet.size + each.movedSet.size)
@@ -87,7 +88,7 @@ export function takeSnapshot(
 
 function eventsOf(node: serializedNodeWithId, timestamp: number): eventWithTime[] {
   const { scrollX: left, scrollY: top, innerWidth: width, innerHeight: height } = window
-  // The player needs it before the snapshot, and a recording begins with these two.
+  // The player needs the meta event before the snapshot.
   const meta = { href: location.href, width, height, media: mediaOf() }
   return [
     { type: 4, data: meta, timestamp },
@@ -95,7 +96,7 @@ function eventsOf(node: serializedNodeWithId, timestamp: number): eventWithTime[
   ]
 }
 
-/** Visits the next node, or climbs out of a finished one. */
+/** Visits the next node, or leaves a finished one. */
 function step(rrweb: Rrweb, frames: Frame[], changed: MutationBuffer[]) {
   const frame = frames[frames.length - 1] as Frame
   const node = frame.children[frame.next++]
@@ -158,7 +159,7 @@ function plainElement(
   return node
 }
 
-/** The id a node has, or a new one; below zero for one that rrweb ignores. */
+/** The ID of a node, or a new one; negative if rrweb ignores the node. */
 function idOf({ mirror, genId }: Rrweb, node: Node) {
   const known = mirror.getId(node)
   return known === -1 ? genId() : known
@@ -169,7 +170,7 @@ function register(rrweb: Rrweb, node: Node, serialized: serializedNodeWithId) {
   return serialized
 }
 
-/** Light children come before those of the shadow root, as rrweb has them. */
+/** Light children come before those of the shadow root, as in rrweb. */
 function descend(
   rrweb: Rrweb,
   parent: Node,
@@ -181,7 +182,7 @@ function descend(
     const list = rrweb.childNodes(of)
     const children: Node[] = []
     for (let at = 0; at < list.length; at++) children.push(list[at] as Node)
-    // An empty shadow root may have style sheets all the same.
+    // An empty shadow root may still have style sheets.
     if (children.length || isShadow)
       frames.push({ parent: of, children, next: 0, into, isShadow, isOld: false })
   }

@@ -1,7 +1,7 @@
 /*
- * How the recorder sees calls of natives. Unlike rrweb's own wrappers these run the native outside
- * of every guard, so that it throws to the page what it throws; they tell of a call that worked;
- * and they leave alone what others have put over them (build/rrweb.ts puts them in).
+ * How the recorder observes calls of native functions (build/rrweb.ts installs these). Unlike
+ * rrweb's wrappers, they run the native function unguarded, so that the page gets its errors; they
+ * report only calls that succeeded; and they do not undo wrappers that others put over them.
  */
 
 import { elapsed } from './page-natives.ts'
@@ -13,10 +13,10 @@ interface Spy {
   seen: Seen | undefined
 }
 
-/** Those that others have covered: they are used again, so that there is only ever one. */
+/** Spies that others have wrapped. They are reused, so that there is only one of each. */
 const covered = new WeakMap<object, Record<string, Spy>>()
 
-/** Tells of each call of `owner[name]` that worked; returns how to end that. */
+/** Reports each successful call of `owner[name]`. Returns a function that ends this. */
 export function spy(owner: object, name: string, seen: Seen): () => void {
   const native = (owner as Owner)[name]
   if (typeof native !== 'function') return () => {}
@@ -31,7 +31,7 @@ export function spy(owner: object, name: string, seen: Seen): () => void {
           tell(own, self, input)
           return result
         },
-        // Asked for its source it says what is below it: feature detection looks at that.
+        // Its source is that of the native function: feature detection checks it.
         get: (target, key) => (key === 'toString' ? () => `${target}` : Reflect.get(target, key)),
       })
   if (wrapper) (owner as Owner)[name] = wrapper
@@ -42,7 +42,7 @@ export function spy(owner: object, name: string, seen: Seen): () => void {
   }
 }
 
-/** The same for a property that is set, or that is read where `isReadToo`. */
+/** The same for setting a property and, if `isReadToo`, reading it. */
 export function spyOnSetter(
   owner: object,
   name: string,
@@ -73,7 +73,7 @@ export function spyOnSetter(
   }
 }
 
-/** Whatever goes wrong in what is told of stays there: this runs inside the page's own calls. */
+/** Ignores errors of `seen`: this runs within calls of the page. */
 function tell({ seen }: Spy, self: object, input: unknown[]) {
   try {
     seen?.(self, input)
@@ -88,7 +88,7 @@ interface Ids {
   getId(of: unknown): number
 }
 
-/** What rrweb hands to its observers, as far as these need it. */
+/** What rrweb passes to its observers, as far as it is needed here. */
 interface Observed {
   mirror: Ids
   stylesheetManager: { styleMirror: Ids }
@@ -98,7 +98,7 @@ interface Observed {
 
 type Guard = (run: Seen) => Seen
 
-/** Rules that come and go, in style sheets and in rules that hold others. */
+/** Observes rules that are added and removed, in style sheets and in grouping rules. */
 export function spyOnSheets(of: Observed, win: Window & typeof globalThis, guard: Guard) {
   const on = (owner: object, name: string, change: (self: never, input: never) => object) =>
     spy(
@@ -139,7 +139,7 @@ export function spyOnSheets(of: Observed, win: Window & typeof globalThis, guard
   return together(ends)
 }
 
-/** Declarations that change in a rule; those of an element are attributes. */
+/** Observes changes of declarations in rules; those of elements are attributes. */
 export function spyOnDeclarations(of: Observed, win: Window & typeof globalThis, guard: Guard) {
   const on = (name: string, change: (input: unknown[]) => object) =>
     spy(
@@ -158,8 +158,8 @@ export function spyOnDeclarations(of: Observed, win: Window & typeof globalThis,
 }
 
 /**
- * Controls that the page sets, each told of once for as often as it is set in one task: a page
- * may set 20,000 in one go. `later` runs something in a task of its own.
+ * Observes controls that the page sets, reporting each once per task: a page may set 20,000 at
+ * once. `later` runs a function in its own task.
  */
 export function spyOnInputs(
   win: (Window & typeof globalThis) | null,
@@ -196,7 +196,7 @@ export function spyOnInputs(
   }
 }
 
-/** Roots whose list of style sheets is set, or taken out: then the page may change it in place. */
+/** Observes adopted style sheets being set or read: the page may then change them in place. */
 export function spyOnAdopted(win: Window & typeof globalThis, seen: Seen) {
   const owners = [win.Document, win.ShadowRoot]
   return together(
@@ -209,7 +209,7 @@ const SLICE_MILLISECONDS = 8
 
 const sheetOf = (rule: object) => (rule as CSSRule).parentStyleSheet
 
-/** By what the recording knows a style sheet; nothing where it does not. */
+/** The IDs of a style sheet in the recording; undefined if it has none. */
 function idsOf({ mirror, stylesheetManager }: Observed, sheet: object | null) {
   if (!sheet) return undefined
   const { ownerNode } = sheet as CSSStyleSheet
@@ -218,7 +218,7 @@ function idsOf({ mirror, stylesheetManager }: Observed, sheet: object | null) {
   return (id ?? styleId ?? -1) > 0 ? { id, styleId } : undefined
 }
 
-/** Where a rule stands: its index, and before it those of the rules it is in. */
+/** The position of a rule: its index, preceded by those of the rules that contain it. */
 function placeOf(rule: CSSRule | null): number[] {
   const place: number[] = []
   for (let at = rule; at; at = at.parentRule) {

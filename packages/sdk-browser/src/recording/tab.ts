@@ -4,20 +4,20 @@ import { now, setClock } from './clock.ts'
 
 const NAME = 'lethe.tab'
 const CLOCK = 'lethe.clock'
-/** The session of this tab that waits for nothing any more. */
+/** The session of this tab that is no longer held. */
 export const STARTED = 'lethe.on'
-/** A session, and which assets this tab has put into it. */
+/** A session, and the assets that this tab has sent to it. */
 export const SENT = 'lethe.assets'
 
-/** One tab of the browser, over page loads: its chunks are numbered through. */
+/** A tab of the browser. Its chunks are numbered across page loads. */
 export interface Tab {
   id: string
   number: number
 }
 
 /**
- * Takes over the tab's number from the page before. The note is removed while a page has it, for a
- * duplicated tab begins with a copy of the store: it must not number chunks under the same id.
+ * Takes over the tab's number from the previous page. It is removed from the storage, because a
+ * duplicated tab starts with a copy of that and must not use the same ID.
  */
 export function claimTab({ tab, random }: Platform): Tab {
   const left = parseJson<Tab>(tab.get(NAME))
@@ -27,7 +27,7 @@ export function claimTab({ tab, random }: Platform): Tab {
   return { id: `t${random()}`.replace(/\W/g, ''), number: 0 }
 }
 
-/** Leaves the number for the next page of this tab, and the clock, which goes on from there. */
+/** Stores the number and the clock for the next page of this tab. */
 export function releaseTab(platform: Platform, tab: Tab) {
   platform.tab.set(NAME, JSON.stringify(tab))
   platform.tab.set(CLOCK, `${now()}`)

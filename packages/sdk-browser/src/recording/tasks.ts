@@ -1,8 +1,8 @@
 import { listen } from './page-natives.ts'
 
 /**
- * Returns a way to run things in tasks of their own, one each. Unlike a timer it is not held back
- * when nested. What goes wrong in one is told to `fault`.
+ * Returns a function that runs each callback in its own task. Unlike nested timers, it is not
+ * throttled. Calls `fault` if one throws.
  */
 export function createTasks(fault: () => void) {
   const { port1, port2 } = new MessageChannel()
@@ -23,7 +23,7 @@ export function createTasks(fault: () => void) {
 
 let tasks: ReturnType<typeof createTasks> | undefined
 
-/** The same for what may fail and nothing is lost. */
+/** The same for callbacks whose errors can be ignored. */
 export const inOwnTask = (run: () => void) => {
   tasks ??= createTasks(() => {})
   tasks(run)

@@ -1,4 +1,4 @@
-/** As `JSON.stringify` does it, without `toJSON`, which some libraries give to all arrays. */
+/** Like `JSON.stringify`, but without `toJSON`, which some libraries add to all arrays. */
 export function textOf(value: unknown): string {
   if (!('toJSON' in Object.prototype || 'toJSON' in [])) return JSON.stringify(value)
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'

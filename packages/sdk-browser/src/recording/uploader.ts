@@ -8,30 +8,30 @@ import { claimTab, releaseTab, SENT, STARTED } from './tab.ts'
 
 const REFUSALS_MAXIMUM = 3
 const CONFIRM_MILLISECONDS = 5_000
-/** Browsers take 64 KB of beacons at a time, all of them together. */
+/** Browsers accept 64 KB of beacons at a time in total. */
 const BEACON_BYTES_MAXIMUM = 60_000
 
 export interface UploaderEvents {
-  /** The server has retired this browser; whatever was waiting for it is gone. */
+  /** The server has retired this browser, and its waiting chunks were dropped. */
   retired(browser: string): void
-  /** The server wants nothing more from this page. */
+  /** The server accepts nothing more from this page. */
   halt(): void
-  /** Something is missing from the recording: it can only go on with a new snapshot. */
+  /** Events are missing: the recording can only continue with a new snapshot. */
   torn(): void
-  /** This page cannot be recorded, and why. */
+  /** This page cannot be recorded, for this reason. */
   hopeless(reason: string): void
-  /** Offline for so long that nothing more can be kept; `torn` follows when it can. */
+  /** Offline for so long that the buffer is full. `torn` follows when it has room again. */
   full(): void
 }
 
 export interface UploaderOptions {
   platform: Platform & Carrier
   server: Server
-  /** What pages before this one kept for the browsers of others is gone. */
+  /** Chunks that previous pages kept for another generation are dropped. */
   generation: string
 }
 
-/** Where recorded events go: collected into chunks, and brought to the server. */
+/** Collects recorded events into chunks and sends them to the server. */
 export function createUploader(options: UploaderOptions, on: UploaderEvents) {
   const { platform, server, generation } = options
   let tab = claimTab(platform)
@@ -83,10 +83,10 @@ export function createUploader(options: UploaderOptions, on: UploaderEvents) {
 
   return {
     ...{ write: collector.write, say: collector.say, count: collector.count, flush },
-    /** A page view begins, with what is written next. */
+    /** A page view begins with the next event. */
     routed: () => collector.count('pages'),
     wake: queue.wake,
-    /** Events belong to another session from here on; what was collected goes to the one before. */
+    /** Sends events to another session from now on; those collected go to the previous one. */
     aim(target: Target | undefined, bytesMaximum = chunkBytesMaximum) {
       chunkBytesMaximum = bytesMaximum
       if (target && target.session === collector.target()?.session) return
@@ -95,13 +95,13 @@ export function createUploader(options: UploaderOptions, on: UploaderEvents) {
     },
     session: () => collector.target()?.session,
     ...whose(collector, queue, flush),
-    /** Forgets what waits for one browser, or everything. */
+    /** Drops what waits for this browser, or everything. */
     discard(browser?: string) {
       collector.aim(undefined)
       queue.discard(browser)
       for (const name of [STARTED, SENT]) platform.tab.remove(name)
     },
-    /** The page may be gone in a moment; `leaving` if that is all but certain. */
+    /** The page may be left; `leaving` if that is almost certain. */
     hide(leaving: boolean) {
       handOver(collector, queue)
       if (leaving) {
@@ -110,7 +110,7 @@ export function createUploader(options: UploaderOptions, on: UploaderEvents) {
       } else if (queue.buffer.all().length)
         platform.after(CONFIRM_MILLISECONDS, () => void queue.send())
     },
-    /** The page is back from the browser's memory; another may have used the tab's numbers. */
+    /** The page was restored from the bfcache. Another page may have used the tab's numbers. */
     show() {
       tab = claimTab(platform)
       void queue.send()
@@ -119,7 +119,7 @@ export function createUploader(options: UploaderOptions, on: UploaderEvents) {
   }
 }
 
-/** Gives the browser what fits into beacons, and keeps the rest in chunks. */
+/** Sends what fits into beacons, and keeps the rest in chunks. */
 function handOver(
   { cut }: ReturnType<typeof createCollector>,
   { add, beacon }: ReturnType<typeof createQueue>,
@@ -134,7 +134,7 @@ function handOver(
 
 export type Uploader = ReturnType<typeof createUploader>
 
-/** What belongs to whom, where that is told later. */
+/** Handles events whose target is only known later. */
 function whose(
   collector: ReturnType<typeof createCollector>,
   { buffer, send }: ReturnType<typeof createQueue>,
@@ -142,7 +142,7 @@ function whose(
 ) {
   return {
     trim: buffer.trim,
-    /** What waits for the ids of a generation goes there; without them it goes. */
+    /** Gives what waits for the IDs of a generation its target, or drops it without one. */
     settle(generation: string, to?: Target) {
       const target = collector.target()
       const isCurrent = target?.browser === '' && target.session === generation
@@ -152,12 +152,12 @@ function whose(
       else if (isCurrent) collector.aim(undefined)
       void send()
     },
-    /** What is recorded from here on is kept until `release`. */
+    /** Holds what is recorded from now on until `release`. */
     hold(by = 1) {
       flush()
       buffer.hold(by)
     },
-    /** Sends what was held, or throws it away where it turned out to belong to nobody here. */
+    /** Sends what was held, or drops it. */
     release(isKept: boolean, by = 1) {
       flush()
       buffer.release(isKept, by)

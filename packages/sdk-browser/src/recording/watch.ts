@@ -5,23 +5,23 @@ import type { Recording } from './recording.ts'
 
 const TICK_MILLISECONDS = 5_000
 const PAUSE_MILLISECONDS = 5 * 60_000
-/** Moving the pointer is one action, not sixty a second. */
+/** Pointer moves count once per second, not sixty times. */
 const ACTION_MILLISECONDS = 1_000
 
 export interface WatchOptions {
   platform: Platform
   sessions: Sessions
   recording: Recording
-  /** Makes sure of the session and records into it, after what is under way. */
+  /** Ensures that there is a session and records into it, after pending work. */
   recordAgain(): void
-  /** Whether this tab still records as the others do; if not, it does from now on. */
+  /** Whether this tab records the same as the others. If not, it does from now on. */
   still(): boolean
   isDenied(): boolean
-  /** Another tab has taken back the visitor's consent. */
+  /** The visitor has withdrawn consent in another tab. */
   forget(): void
 }
 
-/** Follows the visitor and the clock: pauses, ends of sessions, other tabs, the page's end. */
+/** Follows the visitor and the clock: pauses, ends of sessions, other tabs, leaving the page. */
 export function watch(options: WatchOptions, listen = onPage) {
   const { platform, sessions, recording, recordAgain, still } = options
   let actedAt = platform.now()
@@ -33,7 +33,7 @@ export function watch(options: WatchOptions, listen = onPage) {
     still()
     sessions.save()
     if (platform.now() - actedAt >= PAUSE_MILLISECONDS) {
-      // No more ticks until somebody does something.
+      // No more ticks until the next action.
       recording.pause('idle')
       recording.flush()
       return

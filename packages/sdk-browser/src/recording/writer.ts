@@ -7,10 +7,10 @@ import { textOf } from './text-of.ts'
 /** How long one task may keep the page waiting. A task over 50 ms is felt. */
 const SLICE_MILLISECONDS = 8
 
-/** A task for each of a thousand events would take as long as the events. */
+/** Batches events: a task for each of a thousand would cost as much as the events. */
 const SOON_MILLISECONDS = 50
 
-/** Masks events and writes them as lines of JSON, in tasks of its own. */
+/** Masks events and writes them as lines of JSON, in its own tasks. */
 export function createWriter(
   mask: MaskEvent,
   write: (line: string, isSnapshot: boolean, at: number) => void,
@@ -19,7 +19,7 @@ export function createWriter(
   written: () => unknown,
 ) {
   let waiting: eventWithTime[] = []
-  /** Of the first one that waits, where that is a snapshot. */
+  /** The slices of the first waiting event, if it is a snapshot. */
   let slices: ReturnType<MaskEvent['slices']> | undefined
   let isScheduled = false
 
@@ -59,7 +59,7 @@ export function createWriter(
   }
   const soon = (run: () => void) => void setTimeout(() => inOwnTask(run), SOON_MILLISECONDS)
   return {
-    /** Also before a new snapshot: what waits came earlier, and errors are not in it. */
+    /** Also before a new snapshot: waiting events are earlier, and it does not contain errors. */
     writeAll: () => writeAll(),
     queue(events: eventWithTime[]) {
       waiting.push(...events)
