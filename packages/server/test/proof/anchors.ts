@@ -4,29 +4,29 @@ import type { Sql } from '../../src/sql.ts'
 import type { Fault } from './faults.ts'
 
 /*
- * The places in the product's SQL in which a fault can be sown: lines that end with
- * `-- fault: NAME`. They are found in the sources, so a new one is known the day it is written.
+ * The places in the product's SQL where a fault can be sown: lines that end with `-- fault: NAME`.
+ * They are read from the sources, so new ones are found automatically.
  */
 
 const sources = join(import.meta.dirname, '../../src')
 
 /** A line of SQL in a source. */
 export interface Line {
-  /** `path: text`, to find it. */
+  /** `path: text`, for messages. */
   place: string
   text: string
   /** The name of its anchor. */
   anchor: string | undefined
 }
 
-/** The lines in template literals of the sources that end with an anchor. */
+/** Returns the lines in template literals that end with an anchor. */
 export const anchoredLines = (): Line[] => linesOf('.').filter(({ anchor }) => anchor)
 
-/** The lines that lock rows in the statements of these folders. */
+/** Returns the lines that lock rows, in these folders. */
 export const lockingLines = (folders: readonly string[]): Line[] =>
   folders.flatMap(linesOf).filter(({ text }) => lock.test(text))
 
-/** The names of the statements that share clauses. */
+/** Returns the names of the statements that share clauses. */
 export const namedStatements = (): string[] =>
   linesOf('.').flatMap(({ text }) => /^-- statement: (\S+)$/.exec(text)?.[1] ?? [])
 
@@ -37,7 +37,7 @@ function linesOf(folder: string): Line[] {
     .filter((file) => file.endsWith('.ts'))
     .flatMap((file) => {
       const source = readFileSync(join(sources, folder, file), 'utf8')
-      // Every other part between two backquotes is in a template literal.
+      // Every second part between backquotes is a template literal.
       const templates = source.split('`').filter((_, index) => index % 2 === 1)
       return templates.flatMap((template) =>
         template.split('\n').map((line) => ({
@@ -49,7 +49,7 @@ function linesOf(folder: string): Line[] {
     })
 }
 
-/** A lock in a function of the database: the text up to where it is taken. */
+/** A lock in a function of the database: the text up to the lock. */
 export interface FunctionLock {
   name: string
   text: string
@@ -70,7 +70,7 @@ export async function locksOfFunctions(
   )
 }
 
-/** Whether this fault removes the lock, which ends the text. */
+/** Whether this fault removes the lock at the end of the text. */
 export function removesLock({ function: one }: Fault, { name, text }: FunctionLock): boolean {
   if (one?.name !== name) return false
   const faulty = text.replace(one.find, one.instead)

@@ -1,7 +1,4 @@
-/**
- * What the exploration is about, from the root of the repository: a change of one of these is tried
- * with `npm run test:deep -- proof` before it lands.
- */
+/** What the exploration covers. Run `npm run test:deep -- proof` after a change of it. */
 export const covered = [
   'packages/server/src/erasure/',
   'packages/server/src/retention/',

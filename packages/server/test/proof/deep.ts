@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 
 /**
  * `LETHE_DEEP=1` runs the same suites with wider bounds: more preemptions, more deaths, more rows,
- * and what takes real minutes.
+ * and tests that take minutes.
  */
 export const isDeep = process.env.LETHE_DEEP === '1'
 
@@ -13,13 +13,13 @@ export function byDepth<T>(normal: T, deep: T): T {
 
 export interface Chance {
   seed: number
-  /** A whole number from 0 to below `limit`. */
+  /** An integer from 0 to below `limit`. */
   below(limit: number): number
 }
 
 /**
- * Chance that can be had again: the seed is printed, and `LETHE_SEED` gives it back.
- * (mulberry32; what it is good for is that it is short and always the same.)
+ * Reproducible random numbers: the seed is printed and can be set with `LETHE_SEED`. (mulberry32,
+ * because it is short and deterministic.)
  */
 export function chanceOf(suite: string): Chance {
   const seed = process.env.LETHE_SEED ? Number(process.env.LETHE_SEED) : randomInt(2 ** 31)
@@ -34,7 +34,7 @@ export function chanceOf(suite: string): Chance {
   return { seed, below: (limit) => Math.floor(next() * limit) }
 }
 
-/** The preemptions of a schedule; `LETHE_BOUND` says otherwise, for who looks into one scenario. */
+/** The preemptions of a schedule. `LETHE_BOUND` overrides them, to investigate one scenario. */
 export function boundOf([normal, deep]: [normal: number, deep: number]): number {
   const { LETHE_BOUND } = process.env
   return LETHE_BOUND ? Number(LETHE_BOUND) : byDepth(normal, deep)

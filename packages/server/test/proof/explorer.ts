@@ -1,31 +1,31 @@
 import type { Scheduler } from './scheduler.ts'
 
-/** One place of a schedule in which it could have gone on differently. */
+/** A point of a schedule at which it could have continued differently. */
 interface Choice {
   options: string[]
-  /** What an option costs: 1 where it interrupts a lane that could have gone on. */
+  /** The cost of each option: 1 if it interrupts a lane that could have continued. */
   costs: number[]
   chosen: number
   /** Preemptions before this choice. */
   spent: number
 }
 
-/** A part of the search: all schedules that begin as this one does, up to `depth`. */
+/** A part of the search: all schedules that begin like this one, up to `depth`. */
 interface Branch {
   choices: Choice[]
   depth: number
 }
 
-/** A schedule as it was run. */
+/** A schedule that was run. */
 interface Ran {
   choices: Choice[]
-  /** To understand a fault: `lane: step` a line. */
+  /** One line per step, `lane: step`, to understand a fault. */
   trace: string[]
-  /** Several lanes waited for locks at once, so who went on was the database's choice. */
+  /** Several lanes waited for locks at once, so the database chose which one continued. */
   hasDatabaseChosen: boolean
 }
 
-/** Which of the options is taken at this place of the schedule. */
+/** Chooses an option at this point of the schedule. */
 type Choose = (place: number, options: string[], costs: number[]) => number
 
 export interface Exploration {
@@ -33,35 +33,35 @@ export interface Exploration {
   steps: number
   /** Steps that had to wait for the lock of another lane. */
   blocked: number
-  /** Of the schedules those run once more, since the database chose otherwise between waiters. */
+  /** Schedules run again because the database chose another of the waiting lanes. */
   repeated: number
 }
 
 export interface ExploreOptions {
-  /** The preemptions a schedule may have at most. */
+  /** The most preemptions a schedule may have. */
   bound: number
-  /** Starts a schedule again from the same state. */
+  /** Starts a schedule from the same initial state. */
   begin(): Promise<Scheduler>
-  /** Time passes for all who sleep; called when nobody can do anything else. */
+  /** Lets time pass for sleeping lanes. Called when no lane can take a step. */
   passTime(): Promise<void>
-  /** After each step. */
+  /** Called after each step. */
   observe?(trace: readonly string[]): Promise<void>
-  /** Looks at what a schedule has done. */
+  /** Checks the result of a schedule. */
   end(scheduler: Scheduler): Promise<void>
 }
 
-/** Steps of one schedule; more are a loop that nothing ends. */
+/** A schedule with more steps is an endless loop. */
 const stepsMaximum = 1_000
 
-/** How often a schedule is begun in which the database has to choose as it did before. */
+/** How often a schedule is started again until the database makes the same choice. */
 const repetitionsMaximum = 200
 
-/** A schedule that was run again went another way: what is explored is not what was meant. */
+/** A schedule took other steps when it was repeated, so the exploration is not valid. */
 export class Diverged extends Error {
   override readonly name = 'Diverged'
 }
 
-/** What was found out, with the schedule that shows it. */
+/** A broken rule, with the schedule that breaks it. */
 export class Caught extends Error {
   override readonly name = 'Caught'
   readonly trace: readonly string[]
@@ -74,13 +74,13 @@ export class Caught extends Error {
 }
 
 /**
- * Runs every schedule with at most `bound` preemptions, depth first. A switch from a lane that
- * ended, waits for a lock or sleeps is free, so all of those are always tried. Throws `Caught` for
- * the first schedule in which `observe` or `end` throws.
+ * Runs every schedule with at most `bound` preemptions, depth first. A switch from a lane that has
+ * ended, waits for a lock or sleeps is free, so these are always tried. Throws `Caught` for the
+ * first schedule in which `observe` or `end` throws.
  *
- * Where several lanes wait for one lock, the database decides who has it next, and may decide
- * otherwise the next time. Such a schedule is looked at like any other, and the schedules that
- * begin with it are explored as well; then what had been planned is tried again.
+ * If several lanes wait for a lock, the database decides which gets it, and may decide differently
+ * the next time. Such a schedule is checked like any other, and the schedules that begin with it
+ * are explored too; then the planned one is tried again.
  */
 export async function explore(options: ExploreOptions): Promise<Exploration> {
   const found: Exploration = { schedules: 0, steps: 0, blocked: 0, repeated: 0 }
@@ -100,14 +100,14 @@ export async function explore(options: ExploreOptions): Promise<Exploration> {
       const { choices, trace, hasDatabaseChosen } = ran
       if (divergedAt === undefined) return choices
       if (!hasDatabaseChosen) {
-        throw new Diverged(`A schedule went another way:\n  ${trace.join('\n  ')}`)
+        throw new Diverged(`A schedule took other steps in a repetition:\n  ${trace.join('\n  ')}`)
       }
       const key = keyOf(choices.slice(0, divergedAt + 1))
       if (known.has(key)) found.repeated++
       else branches.push({ choices, depth: divergedAt })
       known.add(key)
     }
-    throw new Diverged(`A schedule cannot be had again: ${keyOf(planned)}`)
+    throw new Diverged(`A schedule cannot be repeated: ${keyOf(planned)}`)
   }
 
   branches.push({ choices: await run([]), depth: 0 })
@@ -154,9 +154,9 @@ async function runSchedule(
       }
       if (trace.length > stepsMaximum) throw new Error('A schedule does not end.')
       const names = enabled.map((lane) => lane.name)
-      const goesOn = names.includes(last)
-      const options = goesOn ? [last, ...names.filter((name) => name !== last)] : names
-      const costs = options.map((_, index) => (goesOn && index > 0 ? 1 : 0))
+      const canContinue = names.includes(last)
+      const options = canContinue ? [last, ...names.filter((name) => name !== last)] : names
+      const costs = options.map((_, index) => (canContinue && index > 0 ? 1 : 0))
       const choice = { options, costs, chosen: choose(choices.length, options, costs), spent }
       choices.push(choice)
       spent += costs[choice.chosen] as number
@@ -175,7 +175,7 @@ async function runSchedule(
   return ran
 }
 
-/** The next schedule in the order of the search; undefined after the last of the branch. */
+/** Returns the next schedule of the branch; undefined after the last. */
 function nextPlan(choices: Choice[], from: number, bound: number): Choice[] | undefined {
   for (let depth = choices.length - 1; depth >= from; depth--) {
     const choice = choices[depth] as Choice

@@ -9,9 +9,9 @@ import { treeOf } from './tree.ts'
 import type { World } from './world.ts'
 
 /**
- * Explores a scenario: every schedule of its actors with at most `bound` preemptions, each from
- * the same state, each with all that has to hold looked at after it. Throws `Caught` for the first
- * schedule that breaks something. A fault is sown when all has been planted.
+ * Explores a scenario: runs every schedule of its actors with at most `bound` preemptions, each
+ * from the same state, and checks all rules after each. Throws `Caught` for the first schedule that
+ * breaks a rule. A fault is sown after planting.
  */
 export async function exploreScenario(
   world: World,
@@ -23,7 +23,7 @@ export async function exploreScenario(
   world.isBucket = scenario.isBucket ?? false
   await world.clear()
   const planted = await scenario.plant(act, world)
-  // Those who must not be touched come last: what the scenario made old is not theirs.
+  // The bystanders, who must not change, come last: the scenario may let time pass before.
   await recordPerson(act, 'bystander', { sessions: 2 })
   await recordPerson(operationsOf(world, world.otherProject), 'bystander')
   await world.keepPlanted()
@@ -78,7 +78,7 @@ export async function exploreScenario(
   }
 }
 
-/** A minute in which everybody sleeps; workers that are alive renew their leases meanwhile. */
+/** Lets a minute pass. Live workers renew their leases. */
 async function passTime(world: World): Promise<void> {
   await world.query(`
     update deletion_jobs set lease_until = app_now() + interval '91 seconds'
@@ -86,7 +86,7 @@ async function passTime(world: World): Promise<void> {
   await world.forward(61)
 }
 
-/** The responses that the actors got. Anything thrown, and a fault of the service, is one. */
+/** Returns the responses of the actors. Throws what an actor threw, and for server errors. */
 function answersOf(scheduler: Scheduler, { death }: Scenario): Record<string, unknown> {
   const answers: Record<string, unknown> = {}
   for (const [name, { value, error }] of scheduler.outcomes) {
@@ -95,7 +95,7 @@ function answersOf(scheduler: Scheduler, { death }: Scenario): Record<string, un
     for (const one of [value].flat()) {
       const { status, json } = (one ?? {}) as { status?: number; json?: { error?: unknown } }
       if (typeof status === 'number' && status >= 500 && !isDead) {
-        throw new Error(`${name} answered ${status} ${JSON.stringify(json?.error)}`)
+        throw new Error(`${name} got ${status} ${JSON.stringify(json?.error)}`)
       }
     }
     answers[name] = value
@@ -103,7 +103,7 @@ function answersOf(scheduler: Scheduler, { death }: Scenario): Record<string, un
   return answers
 }
 
-/** Every process is well again, and time passes until there is nothing left to do. */
+/** Without faults, lets time pass until there is nothing left to do. */
 async function bringToRest(world: World, { allowances }: Scenario): Promise<void> {
   const act = operationsOf(world)
   const isOpen = async () =>
@@ -113,7 +113,7 @@ async function bringToRest(world: World, { allowances }: Scenario): Promise<void
     await act.reap()
     await world.forward(241)
     for (let attempts = 0; (await act.attempt()) !== undefined; attempts++) {
-      if (attempts > 20) throw new Error('attempts follow one on the other')
+      if (attempts > 20) throw new Error('attempts do not end')
     }
   }
   await world.forward(allowances?.mayPack ? 86_461 : 61)
@@ -121,7 +121,7 @@ async function bringToRest(world: World, { allowances }: Scenario): Promise<void
   if (allowances?.mayExpire) await act.expire()
 }
 
-/** What has to be so before a step takes place: keys go before blobs, and the person goes last. */
+/** Checks the order before a step: keys are destroyed before blobs, and the person goes last. */
 async function checkOrder(
   { eye, folder }: World,
   what: string,
@@ -131,9 +131,9 @@ async function checkOrder(
   const [, browserId] = /^blobs\/\d+\/([^/]+)\/$/.exec(key) ?? []
   if (what === 'blobs.deletePrefix' && browserId) {
     const keys = await eye`select from browser_keys where browser_id = ${browserId}`
-    if (keys.length > 0) throw new Error('blobs are deleted whose key is still there')
+    if (keys.length > 0) throw new Error('blobs are deleted before their key')
     const open = await eye`select from browsers where id = ${browserId} and not retired`
-    if (open.length > 0) throw new Error('blobs are deleted of a browser that is not retired')
+    if (open.length > 0) throw new Error('blobs of a browser that is not retired are deleted')
   }
   if (/^delete from persons/.test(what) && !mayExpirePersons) {
     const jobs = await eye<{ id: string; sessions: number }>`
@@ -144,17 +144,17 @@ async function checkOrder(
          where l.person_id = j.person_id and not j.keep_recordings) as sessions
       from deletion_jobs j
       where j.status = 'running'`
-    if (jobs.length === 0) throw new Error('a person goes whom no job is about any more')
-    // Of several jobs one is that person's.
+    if (jobs.length === 0) throw new Error('a person without a running job is deleted')
+    // One of the jobs belongs to the person.
     const entries = [...treeOf(folder).files.keys()].filter((one) => one.startsWith('ledger/'))
     const known = jobs.filter(({ id }) => entries.some((one) => one.endsWith(`-${id}.jws`)))
-    if (known.length === 0) throw new Error('a person goes who is not in the ledger')
+    if (known.length === 0) throw new Error('a person is deleted who is not in the ledger')
     if (known.every(({ sessions }) => sessions > 0))
-      throw new Error('a person goes whose sessions are still there')
+      throw new Error('a person is deleted before its sessions')
   }
 }
 
-/** After a step: blobs go before the rows that lead to them. */
+/** Checks after a step that no blob has lost its row. */
 async function checkInventory(
   world: World,
   { allowances = {} }: Scenario,

@@ -3,16 +3,16 @@ import type { Step } from '../../src/erasure/steps.ts'
 import { fragment, type Sql } from '../../src/sql.ts'
 
 /*
- * Faults in the product, one at a time: a lock, a condition or a statement is removed, an order is
- * swapped. They show that the exploration would notice.
+ * Faults in the product, one at a time: a lock, a condition or a statement is removed, or an order
+ * swapped. They show that the exploration notices such mistakes.
  */
 
 export interface Fault {
-  /** Clauses of the product's SQL. */
+  /** In clauses of the product's SQL. */
   clauses?: Clause[]
-  /** In the text of a function of the database, which a migration has created for good. */
+  /** In the text of a database function, which a migration created. */
   function?: { name: string; find: string; instead: string }
-  /** In the order or the list of an erasure's steps. */
+  /** In the list or order of the steps of an erasure. */
   steps?: (steps: Step[]) => Step[]
   blobs?: (blobs: Blobs) => Blobs
 }
@@ -22,17 +22,17 @@ export interface Clause {
   name: string
   /** Only in the statement that has a line `-- statement: WITHIN`, if several share the clause. */
   within?: string
-  /** What stands in place of the lines; nothing if not given. */
+  /** Replaces the lines; if not given, they are removed. */
   instead?: string
 }
 
-/** The fault that is sown at the moment, and which of its parts have changed something. */
+/** The fault that is sown now, and which of its parts have changed something. */
 export const sown: { fault: Fault | undefined; met: Set<unknown> } = {
   fault: undefined,
   met: new Set(),
 }
 
-/** The parts of a fault that have changed nothing: either the code is gone, or it never ran. */
+/** Returns the parts of a fault that changed nothing: their code does not exist or never ran. */
 export function unmet({ clauses = [], steps, blobs, function: one }: Fault): string[] {
   const parts: [part: unknown, message: string][] = [
     ...clauses.map((clause): [unknown, string] => [
@@ -48,7 +48,7 @@ export function unmet({ clauses = [], steps, blobs, function: one }: Fault): str
   return parts.filter(([part]) => part && !sown.met.has(part)).map(([, message]) => message)
 }
 
-/** A statement with its fragments put in, as one template. */
+/** A statement with its fragments inserted, as one template. */
 export interface Statement {
   text: string
   strings: TemplateStringsArray
@@ -67,7 +67,7 @@ export function statementOf(strings: TemplateStringsArray, values: unknown[]): S
   return text === whole ? { text, strings, values } : templateOf(text, flat.values)
 }
 
-/** The statement with the fault in this clause; the same text if it has no such clause. */
+/** Returns the statement with the fault in this clause; unchanged if it has no such clause. */
 export function withFault(text: string, { name, within, instead }: Clause): string {
   const lines = text.split('\n')
   if (within && !lines.some((line) => line.trim() === `-- statement: ${within}`)) return text
@@ -105,7 +105,7 @@ export function blobsOf(blobs: Blobs): Blobs {
   return change(blobs)
 }
 
-/** Sows a fault. Returns how to remove it again. */
+/** Sows a fault. Returns a function that removes it. */
 export async function sow(
   fault: Fault,
   eye: Sql,

@@ -1,30 +1,30 @@
 import type { Facts, Row } from './world.ts'
 
 /*
- * What has to hold after every schedule, looked for in the facts alone. Nothing here is shared with
- * the product: not its SQL, not its listing of blobs.
+ * What must hold after every schedule, checked against facts alone. This shares no code with the
+ * product, neither its SQL nor its listing of blobs.
  */
 
 export interface Allowances {
-  /** Nobody but the erasures deletes rows of recordings, so what they counted is exact. */
+  /** Only erasures delete rows of recordings, so their counts are exact. */
   areCountsExact?: boolean
-  /** A process died over an upload to a bucket: its blob may stay, sealed under a key that is gone. */
+  /** A process died in an upload to a bucket: the blob may stay, sealed with a destroyed key. */
   mayLeaveSealed?: boolean
-  /** An upload may put its blob after its row was collected; it then deletes it itself. */
+  /** An upload may put its blob after its row was collected, and then deletes it itself. */
   mayPutLate?: boolean
-  /** A graceful stop gives attempts back. */
+  /** Attempts may be handed back. */
   mayHandBack?: boolean
-  /** Attempts are made to fail, so a job may end so. */
+  /** Attempts are made to fail, so jobs may fail. */
   mayFail?: boolean
-  /** Retention takes recordings away too. */
+  /** The retention deletes recordings too. */
   mayExpire?: boolean
-  /** Retention takes people away whom only identify knows. */
+  /** The retention deletes people whom only identify created. */
   mayExpirePersons?: boolean
-  /** A session is packed, so its chunks may be in a pack; a day later what it replaced is gone. */
+  /** A session is packed: its chunks may be in a pack. What it replaced is deleted after a day. */
   mayPack?: boolean
-  /** A statement stands still while time passes: what it wrote then was decided before. */
+  /** A statement pauses while time passes, so it may write what it decided before. */
   mayStandStill?: boolean
-  /** Moments need not keep the retry delays: the ledger goes on at once. */
+  /** Retry delays need not be kept: the ledger continues at once. */
   mayHurry?: boolean
 }
 
@@ -42,14 +42,14 @@ export function checkAlways(planted: Facts, facts: Facts, allowances: Allowances
   checkBystanders(planted, facts)
 }
 
-/** What has to hold besides when every process is well again and has had its time. */
+/** What must also hold when every process works again and nothing is left to do. */
 export function checkAtRest(facts: Facts, allowances: Allowances): void {
   for (const job of facts.jobs) {
     const ends = allowances.mayFail ? ['completed', 'failed'] : ['completed']
-    must(ends.includes(job.status), `a job that rests is ${job.status}`)
+    must(ends.includes(job.status), `a job ended as ${job.status}`)
   }
   for (const chunk of facts.chunks) {
-    must(chunk.state === 'stored', `a chunk that rests is ${chunk.state}`)
+    must(chunk.state === 'stored', `a chunk ended as ${chunk.state}`)
     must(facts.files.has(chunk.blob_key), 'a stored chunk has no blob')
   }
   const keys = new Set(facts.keys.map((key) => key.browser_id))
@@ -74,7 +74,7 @@ function checkJobs({ history, jobs, attempts }: Facts, allowances: Allowances): 
     if (!allowances.mayHurry) checkLease(at, before, after, attempts, allowances)
     const [from, to] = [ranks[before.status] as number, ranks[after.status] as number]
     must(from <= to, `a job went from ${before.status} to ${after.status}`)
-    must(from < 2 || same(before, after), 'a job that had ended was changed')
+    must(from < 2 || same(before, after), 'an ended job was changed')
     const isBack = after.attempts === before.attempts - 1 && allowances.mayHandBack === true
     must(after.attempts >= before.attempts || isBack, 'an attempt was not counted')
     must(
@@ -89,20 +89,23 @@ function checkJobs({ history, jobs, attempts }: Facts, allowances: Allowances): 
     must((job.status === 'completed') === (job.completed_at !== null), 'completedAt is wrong')
     must(
       job.status !== 'running' || job.attempts >= 1 || allowances.mayHandBack === true,
-      'uncounted',
+      'a running job has no attempt',
     )
     const mine = attempts.filter((attempt) => attempt.job_id === job.id)
-    must(mine.length === job.attempts, `${job.attempts} attempts, ${mine.length} noted`)
+    must(mine.length === job.attempts, `${mine.length} rows of ${job.attempts} attempts`)
     if (allowances.mayHurry || allowances.mayHandBack) continue
     mine.slice(1).forEach((attempt, index) => {
       const rest = Date.parse(attempt.started_at) - Date.parse(mine[index]?.ended_at)
       const delay = [30, 60, 120, 240][index] as number
-      must(rest >= delay * 1_000, `attempt ${attempt.number} began ${rest} ms after the last`)
+      must(rest >= delay * 1_000, `attempt ${attempt.number} began only ${rest} ms later`)
     })
   }
 }
 
-/** Only who holds a lease renews it, completes or fails by it, and only when it is over it is lost. */
+/**
+ * Only the holder of a lease renews it, or completes or fails the job, and a lease is lost only
+ * after it expired.
+ */
 function checkLease(
   at: string,
   before: Row,
@@ -114,30 +117,30 @@ function checkLease(
   const isHeld = Date.parse(before.lease_until) > Date.parse(at)
   if (after.lease_token === before.lease_token) {
     const isSame = after.lease_until === before.lease_until
-    must(isHeld || isSame || mayStandStill, 'a lease was renewed that was over')
+    must(isHeld || isSame || mayStandStill, 'an expired lease was renewed')
     return
   }
-  must(after.lease_token === null, 'a job was claimed that somebody had')
+  must(after.lease_token === null, 'a job was claimed that another worker held')
   if (after.attempts < before.attempts) {
-    // The attempt that has this number in the end is a later one.
-    must(isHeld, 'a lease that was over gave its attempt back')
+    // The attempt that has this number at the end is a later one.
+    must(isHeld, 'an attempt was handed back after its lease expired')
     return
   }
-  if (after.status === 'completed') must(isHeld, 'a lease that was over completed a job')
+  if (after.status === 'completed') must(isHeld, 'a job was completed after its lease expired')
   const { outcome } =
     attempts.find((one) => one.job_id === after.id && one.number === before.attempts) ?? {}
-  if (outcome === 'failed') must(isHeld, 'a lease that was over failed an attempt')
-  if (outcome === 'lost') must(!isHeld, 'a lease was lost that was not over')
+  if (outcome === 'failed') must(isHeld, 'an attempt failed after its lease expired')
+  if (outcome === 'lost') must(!isHeld, 'a lease was lost before it expired')
 }
 
-/** A worker changes something only while it has a job; a worker that lost it changes nothing any more. */
+/** A worker changes something only while it holds a job. */
 function checkFences({ history }: Facts): void {
   const holders = new Map<string, number>()
   const workers = new Set<number>()
   for (const { pid, place, op, old: before, new: after } of history) {
     if (place === 'deletion_jobs' && before && after) {
       const isCounted = countedOf(before) === countedOf(after)
-      must(isCounted || holders.get(after.id) === pid, 'a job is counted by who does not have it')
+      must(isCounted || holders.get(after.id) === pid, 'a worker without the job counted')
       if (after.lease_token === null) holders.delete(after.id)
       else if (after.lease_token !== before.lease_token) {
         holders.set(after.id, pid)
@@ -145,14 +148,14 @@ function checkFences({ history }: Facts): void {
       }
     }
     if (op !== 'DELETE' || !workers.has(pid) || place === 'chunks') continue
-    must([...holders.values()].includes(pid), `${place} went by the hand of who lost the job`)
+    must([...holders.values()].includes(pid), `a worker that lost its job deleted ${place}`)
   }
 }
 
 const countedOf = (job: Row) =>
   [job.removed_sessions, job.removed_chunks, job.removed_browsers, job.removed_blobs].join()
 
-/** A person is flagged with a job exactly while the job is open; no two open jobs are of one. */
+/** A person is flagged with a job exactly while the job is open, and has at most one open job. */
 function checkFlags({ persons, jobs, history }: Facts): void {
   for (const { old: before, new: after } of ofPlace(history, 'persons')) {
     if (!before?.deletion_job_id || !after) continue
@@ -168,11 +171,14 @@ function checkFlags({ persons, jobs, history }: Facts): void {
   }
   for (const person of persons) {
     const flag = person.deletion_job_id
-    must(flag === null || open.some((job) => job.id === flag), 'a flag leads to no open job')
+    must(
+      flag === null || open.some((job) => job.id === flag),
+      'a flag names a job that is not open',
+    )
   }
 }
 
-/** From its retirement on a browser takes no session, chunk or person; a closed session no chunk. */
+/** A retired browser gets no session, chunk or person; a closed session gets no chunk. */
 function checkRetirement(planted: Facts, { history, persons, links, browsers }: Facts): void {
   const retired = new Set<string>()
   const closed = new Set<string>()
@@ -200,15 +206,15 @@ function checkRetirement(planted: Facts, { history, persons, links, browsers }: 
   }
 }
 
-/** What was compared is not looked at again, so nothing that is open may be behind that. */
+/** Compared entries are not compared again, so no open entry may be among them. */
 function checkLedger({ ledger, ledgerState, jobs }: Facts): void {
   const [state] = ledgerState
   for (const { job_id, number, state: entryState } of ledger) {
-    must(number <= state?.last_number, 'an entry has a number that was not given')
+    must(number <= state?.last_number, 'an entry has a number that was not assigned')
     must(entryState !== 'open' || number > state?.compared_to, 'an open entry counts as compared')
     const job = jobs.find((one) => one.id === job_id)
     const isOver = job?.status === 'completed' || job?.status === 'failed'
-    must(isOver === (entryState !== 'open'), 'an entry is open exactly while its job is')
+    must(isOver === (entryState !== 'open'), 'an entry is open and its job is not, or the reverse')
   }
 }
 
@@ -255,7 +261,7 @@ function checkGone(
   must(counted === expected, `removed sessions, chunks, browsers: ${counted}, not ${expected}`)
 }
 
-/** What is kept stays whole, and leads to nobody. */
+/** Kept recordings stay complete, and are linked to nobody. */
 function checkKept(
   planted: Facts,
   facts: Facts,
@@ -268,7 +274,7 @@ function checkKept(
       browser?.retired === true || allowances.mayExpire === true,
       'a kept browser is not retired',
     )
-    must(!facts.links.some((link) => link.browser_id === id), 'a kept browser is somebody’s')
+    must(!facts.links.some((link) => link.browser_id === id), 'a kept browser is still linked')
   }
   if (allowances.mayExpire || allowances.mayPack) return
   for (const place of ['keys', 'sessions', 'chunks'] as const) {
@@ -302,22 +308,22 @@ function checkProofs(
   const [, payload] = String(facts.files.get(key)).split('.')
   const entry = JSON.parse(Buffer.from(payload as string, 'base64url').toString())
   const row = facts.ledger.find((one) => one.job_id === job.id)
-  must(row?.state === 'completed', 'the database does not know the entry of a completed job')
-  must(key.includes(`/${row.number}-`), 'the database knows the entry under another number')
+  must(row?.state === 'completed', 'the entry of a completed job is not completed in the database')
+  must(key.includes(`/${row.number}-`), 'the entry has another number in the database')
   must(entry.personId === personId, 'the ledger names another person')
-  // Those that the retention had deleted before are named nowhere any more.
+  // Browsers that the retention deleted before are not named.
   const areNamed =
     allowances.mayExpire === true || browserIds.every((id) => entry.browserIds.includes(id))
   const areTheirs = entry.browserIds.every((id: string) => browserIds.includes(id))
   must(areNamed && areTheirs, 'the ledger names other browsers')
   const receipts = facts.receipts.filter((one) => one.project_id === job.project_id)
-  must(receipts.filter((one) => one.job_id === job.id).length === 1, 'not one receipt of a job')
+  must(receipts.filter((one) => one.job_id === job.id).length === 1, 'a job has not one receipt')
   receipts.forEach((one, index) => {
-    must(Number(one.number) === index + 1, 'a receipt is missing in its chain')
+    must(Number(one.number) === index + 1, 'a receipt is missing in the chain')
   })
 }
 
-/** Every blob has its row, at any time: what no row leads to nobody would find. */
+/** Every blob has its row at all times: otherwise nobody would find it. */
 function checkFiles(facts: Facts, allowances: Allowances): void {
   const known = new Set(facts.chunks.map((chunk) => chunk.blob_key))
   const keys = new Set(facts.keys.map((key) => key.browser_id))
@@ -329,7 +335,7 @@ function checkFiles(facts: Facts, allowances: Allowances): void {
   }
 }
 
-/** The people called `bystander`, and the other project, are as they were, byte for byte. */
+/** The people called `bystander`, in both projects, are unchanged, byte for byte. */
 function checkBystanders(planted: Facts, facts: Facts): void {
   const before = bystanders(planted)
   const after = bystanders(facts)
@@ -373,7 +379,7 @@ function personOf(planted: Facts, facts: Facts, job: Row): string {
   return rows.find((one) => one.person_id !== null)?.person_id
 }
 
-/** The browsers that were this person's at any time. */
+/** Returns the browsers that were ever linked to this person. */
 function everLinked(planted: Facts, facts: Facts, personId: string): string[] {
   const rows = [
     ...planted.links,

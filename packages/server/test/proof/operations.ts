@@ -30,7 +30,7 @@ export interface Place {
   sessionId: string
 }
 
-/** What anybody can do to the product: requests go through the whole app, as they come. */
+/** Everything that actors can do. Requests go through the whole app. */
 export type Operations = ReturnType<typeof operationsOf>
 
 export function operationsOf(world: World, project: TestProject = world.project) {
@@ -68,7 +68,7 @@ export function operationsOf(world: World, project: TestProject = world.project)
       send('POST', '/v1/persons', { externalId, properties }),
     patch: (externalId: string, properties: object) =>
       send('PATCH', `/v1/persons/${externalId}`, { properties }),
-    /** POSTs that reach the writer in one turn of the event loop; as requests they come as they come. */
+    /** POSTs that reach the writer in one turn of the event loop, which requests cannot ensure. */
     postTogether: (externalIds: string[], properties: Properties) =>
       Promise.all(
         externalIds.map(async (externalId): Promise<Answer> => {
@@ -90,13 +90,13 @@ export function operationsOf(world: World, project: TestProject = world.project)
         `chunks?${key}&browser=${browserId}&session=${sessionId}&tab=${tab}&number=${number}`,
         gzipSync(`{"type":3,"timestamp":${number}}\n`),
       ),
-    /** Chunks of several sessions whose intents share a commit, and their confirmations another. */
+    /** Chunks of several sessions. Their intents share a commit, and so do their confirmations. */
     chunksTogether: (places: Place[], number: number) =>
       storeTogether(recordings, project.id, places, number),
-    /** Of a worker: the next attempt at whatever is due. */
+    /** A worker's next attempt at a due job. */
     attempt: (stopping?: AbortSignal) =>
       stopping ? attemptThatStops(world, stopping) : runNextAttempt(options),
-    /** The same for whatever can be worked on together. */
+    /** The same for all jobs that can be processed together. */
     attemptTogether: () => runNextAttempt(options, togetherMaximum),
     claim: () => claimJobs(db.sql, 1),
     renew: (job: ClaimedJob) =>
@@ -185,10 +185,10 @@ function jsonOf(text: string): unknown {
   return text === '' ? undefined : JSON.parse(text)
 }
 
-/** Throws unless it succeeded: for what comes before a schedule. */
+/** Returns the body, or throws if the request failed. For use before a schedule. */
 export async function done(answer: Promise<Answer>): Promise<Answer['json']> {
   const { status, json } = await answer
-  if (status >= 300) throw new Error(`It answered ${status} ${JSON.stringify(json)}.`)
+  if (status >= 300) throw new Error(`The response was ${status} ${JSON.stringify(json)}.`)
   return json
 }
 
@@ -197,7 +197,7 @@ export interface Recorded {
   places: Place[]
 }
 
-/** A person with recordings, made the way browsers make them; the first session is anonymous. */
+/** Creates a person with recordings as browsers do; the first session is anonymous at first. */
 export async function recordPerson(
   act: Operations,
   externalId: string,

@@ -2,14 +2,14 @@ import type { Allowances } from './invariants.ts'
 import { type Answer, done, type Operations, recordPerson } from './operations.ts'
 import type { Death, Facts, Failure, World } from './world.ts'
 
-/** Operations that meet, and what must come of it whichever way they meet. */
+/** Operations that run at the same time, and what their outcome must be in any order. */
 export interface Scenario {
   name: string
   /** Preemptions of a schedule in a normal run and in a deep one. */
   bounds: [normal: number, deep: number]
-  /** Fewer schedules than this, with these bounds, mean that some were not tried. */
+  /** The fewest schedules with these bounds. If there are fewer, some were not tried. */
   schedulesMinimum: [normal: number, deep: number]
-  /** What is there before; made once, through the product. */
+  /** Creates the initial data, once, through the product. */
   // biome-ignore lint/suspicious/noExplicitAny: each scenario knows its own
   plant(act: Operations, world: World): Promise<any>
   /** Lanes are numbered: `1 DELETE`, `2 worker`. */
@@ -23,9 +23,9 @@ export interface Scenario {
   death?: Death
   failure?: Failure
   isBucket?: boolean
-  /** Statements stop in their midst, so that others may come between what one sees and does. */
+  /** Statements pause between their reads and writes, so that others can run there. */
   isSplit?: boolean
-  /** Checks the responses, and what is there at the end, when everything has ended. */
+  /** Checks the responses and the final data, after everything has ended. */
   // biome-ignore lint/suspicious/noExplicitAny: responses of many shapes
   expect?(answers: Record<string, any>, atRest: Facts, planted: any): void
 }
@@ -35,23 +35,23 @@ export function check(holds: boolean, otherwise: string): void {
 }
 
 export const isOneOf = (answer: Answer, ...statuses: number[]) =>
-  check(statuses.includes(answer.status), `it answered ${answer.status}`)
+  check(statuses.includes(answer.status), `the status is ${answer.status}`)
 
-/** Chunk 7 is there, once, where any of those who sent it were told so, and not where none was. */
+/** Chunk 7 exists, once, exactly if a response said that it is stored. */
 export function isStoredIfAnswered(atRest: Facts, ...answers: Answer[]): void {
   const there = atRest.chunks.filter((one) => one.number === 7).length
   const isStored = answers.some(({ status }) => status === 200)
-  check(there === (isStored ? 1 : 0), 'what was answered is not so')
+  check(there === (isStored ? 1 : 0), 'the response was wrong')
 }
 
-/** What those have who are always there, in both projects. */
+/** What the bystanders of both projects have in total. */
 export const bystanders = { sessions: 3, links: 2 }
 
 export const ada = (facts: Facts) => facts.persons.filter((one) => one.external_id === 'ada')
 
 export const plantAda = (act: Operations) => recordPerson(act, 'ada')
 
-/** A person whose deletion has been asked for. */
+/** A person whose deletion has been requested. */
 export const plantDeleted =
   (keepRecordings = false, size = {}) =>
   async (act: Operations) => {

@@ -4,15 +4,15 @@ import type { Facts } from './world.ts'
 
 const plantTwoChunks = (act: Operations) => recordPerson(act, 'ada', { chunks: 2 })
 
-/** The numbers of a session's chunks that can be read, in packs or by themselves. */
+/** The numbers of a session's readable chunks, inside or outside packs. */
 function numbersOf({ sessions, chunks, files }: Facts, { sessionId }: Place): string {
   const stored = chunks.filter((one) => one.session_id === sessionId && one.state === 'stored')
   const loose = stored.filter(({ tab }) => tab !== '').map(({ number }) => number)
   const packs = stored.filter(({ tab }) => tab === '').map(({ number }) => number)
   const entries: [string, number, number][] =
     sessions.find((one) => one.id === sessionId)?.packed ?? []
-  for (const [, , pack] of entries) check(packs.includes(pack), 'a pack is not there')
-  for (const { blob_key } of stored) check(files.has(blob_key), 'a stored blob is not there')
+  for (const [, , pack] of entries) check(packs.includes(pack), 'a pack is missing')
+  for (const { blob_key } of stored) check(files.has(blob_key), 'a stored blob is missing')
   return [...loose, ...entries.map(([, number]) => number)].sort().join()
 }
 
@@ -30,7 +30,7 @@ const packOfErased: Pick<Scenario, 'allowances' | 'plant' | 'actors' | 'expect'>
   },
 }
 
-/** What meets the packing of a finished session. */
+/** Operations during the packing of a finished session. */
 export const scenariosOfPacks: Scenario[] = [
   ...[false, true].map(
     (isBucket): Scenario => ({
@@ -42,7 +42,7 @@ export const scenariosOfPacks: Scenario[] = [
     }),
   ),
   {
-    name: 'a pack ∥ DELETE with the recordings kept ∥ worker: each chunk is there once',
+    name: 'a pack ∥ DELETE with the recordings kept ∥ worker: each chunk exists once',
     bounds: [0, 2],
     schedulesMinimum: [6, 1300],
     allowances: { mayPack: true },
@@ -53,8 +53,8 @@ export const scenariosOfPacks: Scenario[] = [
       '3 worker': () => work(act),
     }),
     expect(_answers, atRest, { places }) {
-      check(numbersOf(atRest, places[0]) === '0,1', 'the chunks are not as they were')
-      check(atRest.links.length === bystanders.links, 'the recordings lead to somebody')
+      check(numbersOf(atRest, places[0]) === '0,1', 'the chunks have changed')
+      check(atRest.links.length === bystanders.links, 'the recordings are linked to a person')
     },
   },
   ...(['before', 'after'] as const).map(
@@ -71,7 +71,7 @@ export const scenariosOfPacks: Scenario[] = [
     { name: 'a late chunk', number: 7, numbers: '0,1,7' },
   ].map(
     ({ name, number, numbers }): Scenario => ({
-      name: `a pack ∥ ${name}: each is there once`,
+      name: `a pack ∥ ${name}: each chunk exists once`,
       bounds: [1, 3],
       schedulesMinimum: [1, 80],
       allowances: { mayPack: true },
@@ -82,12 +82,12 @@ export const scenariosOfPacks: Scenario[] = [
       }),
       expect({ '2 chunk': answer }, atRest, { places }) {
         isOneOf(answer, 200)
-        check(numbersOf(atRest, places[0]) === numbers, 'a chunk is missing or there twice')
+        check(numbersOf(atRest, places[0]) === numbers, 'a chunk is missing or exists twice')
       },
     }),
   ),
   {
-    name: 'a pack whose intent runs out ∥ the collector: each chunk is there once',
+    name: 'a pack whose intent expires ∥ the collector: each chunk exists once',
     bounds: [1, 3],
     schedulesMinimum: [14, 130],
     allowances: { mayPack: true, mayPutLate: true },
@@ -97,11 +97,11 @@ export const scenariosOfPacks: Scenario[] = [
       '2 collector': async () => [await act.forward(61), await act.collect()],
     }),
     expect(_answers, atRest, { places }) {
-      check(numbersOf(atRest, places[0]) === '0,1', 'a chunk is missing or there twice')
+      check(numbersOf(atRest, places[0]) === '0,1', 'a chunk is missing or exists twice')
     },
   },
   {
-    name: 'a pack that takes too long ∥ another pack of the session: each chunk is there once',
+    name: 'a pack that takes too long ∥ another pack of the session: each chunk exists once',
     bounds: [0, 2],
     schedulesMinimum: [2, 210],
     allowances: { mayPack: true, mayPutLate: true },
@@ -111,11 +111,11 @@ export const scenariosOfPacks: Scenario[] = [
       '2 pack': async () => [await act.forward(61), await act.pack(places[0])],
     }),
     expect(_answers, atRest, { places }) {
-      check(numbersOf(atRest, places[0]) === '0,1', 'a chunk is missing or there twice')
+      check(numbersOf(atRest, places[0]) === '0,1', 'a chunk is missing or exists twice')
     },
   },
   {
-    name: 'a pack ∥ a reader of the session: all events, each once',
+    name: 'a pack ∥ a reader of the session: it gets each event once',
     bounds: [1, 2],
     schedulesMinimum: [19, 140],
     allowances: { mayPack: true },

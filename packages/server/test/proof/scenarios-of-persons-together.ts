@@ -8,11 +8,11 @@ interface Deleted extends Recorded {
   jobId: string
 }
 
-/** Ada's deletion and Grace's have been asked for. */
+/** The deletions of Ada and Grace have been requested. */
 const plantBoth =
   (keepRecordings: { ada: boolean; grace: boolean }) =>
   async (act: Operations, world: World): Promise<{ ada: Deleted; grace: Deleted }> => {
-    // Else one or both of the two first entries find no folder and make it, which is chance.
+    // Otherwise it depends on chance which of the first two entries creates the folder.
     await mkdir(join(world.folder, 'ledger', '000000000'), { recursive: true })
     const one = async (name: 'ada' | 'grace') => {
       const recorded = await recordPerson(act, name)
@@ -20,7 +20,7 @@ const plantBoth =
       return { ...recorded, jobId: job.id as string }
     }
     const first = await one('ada')
-    // Else which of the two jobs is due first, and so how many schedules there are, is chance.
+    // Otherwise it depends on chance which job is due first, and so how many schedules there are.
     await act.forward(1)
     return { ada: first, grace: await one('grace') }
   }
@@ -29,7 +29,7 @@ const bothDeleted = plantBoth({ ada: false, grace: false })
 
 const attemptsOf = (facts: Facts) => facts.jobs.map(({ attempts }) => attempts).join()
 
-/** One attempt at several persons: whatever happens to one of them, each ends as it would alone. */
+/** One attempt at several persons: each ends as it would alone, whatever happens to another. */
 export const scenariosOfPersonsTogether: Scenario[] = [
   {
     name: 'persons together ∥ another worker: each is erased once, in one attempt',
@@ -46,7 +46,7 @@ export const scenariosOfPersonsTogether: Scenario[] = [
     },
   },
   {
-    name: 'persons together, one of them kept and one not: each as it was asked for',
+    name: 'persons together, one with the recordings kept: each as requested',
     bounds: [0, 1],
     schedulesMinimum: [2, 79],
     plant: plantBoth({ ada: false, grace: true }),
@@ -72,7 +72,7 @@ export const scenariosOfPersonsTogether: Scenario[] = [
     }),
   },
   {
-    name: 'persons together ∥ one of them is taken over: that one by the worker that took it, the other alone',
+    name: 'persons together ∥ one of them is taken over: each is then erased alone',
     bounds: [0, 2],
     schedulesMinimum: [2, 35],
     plant: bothDeleted,
@@ -83,7 +83,7 @@ export const scenariosOfPersonsTogether: Scenario[] = [
     }),
   },
   {
-    name: 'persons together ∥ POST of one and DELETE of the other: in progress, or new',
+    name: 'persons together ∥ POST of one and DELETE of the other: before or after the completion',
     bounds: [0, 1],
     schedulesMinimum: [6, 221],
     plant: bothDeleted,
@@ -95,11 +95,11 @@ export const scenariosOfPersonsTogether: Scenario[] = [
     expect({ '2 POST': posted, '3 DELETE': removed }, atRest) {
       isOneOf(posted, 201, 409)
       isOneOf(removed, 202, 404)
-      check((posted.status === 201) === (ada(atRest).length === 1), 'what was answered is not so')
+      check((posted.status === 201) === (ada(atRest).length === 1), 'the response was wrong')
     },
   },
   {
-    name: 'persons together, the blobs of one of them stay ∥ DELETE of both: the other is completed',
+    name: 'persons together, blobs of one cannot be deleted ∥ DELETE of both: the other is completed',
     bounds: [0, 2],
     schedulesMinimum: [2, 130],
     plant: bothDeleted,

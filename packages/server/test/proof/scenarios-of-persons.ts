@@ -12,11 +12,11 @@ export const scenariosOfPersons: Scenario[] = [
     expect(answers, atRest) {
       const jobs = [answers['1 DELETE'], answers['2 DELETE']].map(({ json }) => json.job?.id)
       check(jobs[0] !== undefined && jobs[0] === jobs[1], 'two DELETEs have two jobs')
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
     },
   },
   {
-    name: 'DELETE ∥ DELETE, other flag: one 202, one 409',
+    name: 'DELETE ∥ DELETE, different flag: one 202, one 409',
     bounds: [0, 3],
     schedulesMinimum: [2, 6],
     plant: plantAda,
@@ -26,11 +26,11 @@ export const scenariosOfPersons: Scenario[] = [
     }),
     expect(answers) {
       const statuses = [answers['1 DELETE'].status, answers['2 DELETE'].status].sort()
-      check(statuses.join() === '202,409', `they answered ${statuses.join()}`)
+      check(statuses.join() === '202,409', `the statuses are ${statuses.join()}`)
     },
   },
   {
-    name: 'DELETE ∥ DELETE ∥ worker: two jobs only if the first was over, the second then 404',
+    name: 'DELETE ∥ DELETE ∥ worker: one job, and 404 after its completion',
     bounds: [0, 2],
     schedulesMinimum: [6, 435],
     plant: plantAda,
@@ -42,11 +42,11 @@ export const scenariosOfPersons: Scenario[] = [
     }),
     expect(answers, atRest) {
       for (const name of ['1 DELETE', '2 DELETE']) isOneOf(answers[name], 202, 404)
-      check(atRest.jobs.length === 1, 'there are two jobs')
+      check(atRest.jobs.length === 1, 'there is not exactly one job')
     },
   },
   {
-    name: 'POSTs that go in one statement ∥ DELETE of one of their persons ∥ worker: each its own response',
+    name: 'POSTs in one statement ∥ DELETE of one of their persons ∥ worker: each gets its own response',
     bounds: [0, 1],
     schedulesMinimum: [6, 60],
     plant: async (act) => [await recordPerson(act, 'grace'), await recordPerson(act, 'ada')],
@@ -60,7 +60,7 @@ export const scenariosOfPersons: Scenario[] = [
       for (const answer of [first, alan]) isOneOf(answer, 201)
       isOneOf(merged, 200)
       isOneOf(posted, 200, 201, 409)
-      check((posted.status === 201) === (ada(atRest).length === 1), 'what was answered is not so')
+      check((posted.status === 201) === (ada(atRest).length === 1), 'the response was wrong')
     },
   },
   {
@@ -74,7 +74,7 @@ export const scenariosOfPersons: Scenario[] = [
     }),
     expect(answers, atRest) {
       isOneOf(answers['2 POST'], 200, 409)
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
     },
   },
   {
@@ -89,11 +89,11 @@ export const scenariosOfPersons: Scenario[] = [
     }),
     expect(answers, atRest) {
       for (const name of ['2 PATCH', '3 POST']) isOneOf(answers[name], 200, 409)
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
     },
   },
   {
-    name: 'POST ∥ worker: 409 before the end, 201 after it, with a person that shares nothing',
+    name: 'POST ∥ worker: 409 before the completion, 201 with a new person after it',
     bounds: [0, 3],
     schedulesMinimum: [2, 71],
     plant: plantDeleted(),
@@ -108,22 +108,25 @@ export const scenariosOfPersons: Scenario[] = [
     expect({ '2 POST': { answer, seen } }, atRest) {
       isOneOf(answer, 201, 409)
       const [person] = ada(atRest)
-      check((person !== undefined) === (answer.status === 201), 'a person that nobody made')
+      check((person !== undefined) === (answer.status === 201), 'the response was wrong')
       if (answer.status === 409) return
       check(JSON.stringify(person?.properties) === '{"plan":"new"}', 'properties were resurrected')
-      check(JSON.stringify(seen.json.person.properties) === '{"plan":"new"}', 'GET shows others')
-      check(!atRest.links.some((link) => link.person_id === person?.id), 'it has the old browser')
+      check(JSON.stringify(seen.json.person.properties) === '{"plan":"new"}', 'GET differs')
+      check(
+        !atRest.links.some((link) => link.person_id === person?.id),
+        'the old browser is linked',
+      )
     },
   },
   {
-    name: 'DELETE ∥ worker in its last steps: the same job, or 404',
+    name: 'DELETE ∥ worker: the same job, or 404',
     bounds: [0, 3],
     schedulesMinimum: [2, 104],
     plant: plantDeleted(),
     actors: (act) => ({ '1 worker': () => work(act), '2 DELETE': () => act.remove('ada') }),
     expect({ '2 DELETE': answer }, atRest) {
       isOneOf(answer, 202, 404)
-      check(atRest.jobs.length === 1, 'a second job was made')
+      check(atRest.jobs.length === 1, 'a second job was created')
     },
   },
   {
@@ -142,13 +145,13 @@ export const scenariosOfPersons: Scenario[] = [
     }),
     expect({ '1 identify': answer }, atRest, { browserId }) {
       isOneOf(answer, 200)
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
       const isLinked = atRest.links.some((link) => link.browser_id === browserId)
-      check(!isLinked, 'the browser is somebody’s')
+      check(!isLinked, 'the browser is linked to a person')
     },
   },
   {
-    name: 'identify ∥ DELETE ∥ worker: the person is erased; a new one is made only afterwards',
+    name: 'identify ∥ DELETE ∥ worker: the person is erased; a new one is created only afterwards',
     bounds: [0, 2],
     schedulesMinimum: [6, 426],
     plant: async (act) => {
@@ -165,12 +168,12 @@ export const scenariosOfPersons: Scenario[] = [
       isOneOf(answer, 200, 410)
       const [person] = ada(atRest)
       const link = atRest.links.find((one) => one.browser_id === browserId)
-      check(link?.person_id === person?.id, 'a person without the browser it was made for')
-      check(!person || person.properties.name === undefined, 'the old person is there')
+      check(link?.person_id === person?.id, 'the new person is not linked to its browser')
+      check(!person || person.properties.name === undefined, 'the old person still exists')
     },
   },
   {
-    name: 'a stale identify ∥ worker: 410, and nobody comes back',
+    name: 'a stale identify ∥ worker: 410, and the person is not created again',
     bounds: [0, 3],
     schedulesMinimum: [2, 24],
     plant: plantDeleted(),
@@ -180,11 +183,11 @@ export const scenariosOfPersons: Scenario[] = [
     }),
     expect({ '2 identify': answer }, atRest) {
       isOneOf(answer, 410)
-      check(ada(atRest).length === 0, 'the person came back')
+      check(ada(atRest).length === 0, 'the person was created again')
     },
   },
   {
-    name: 'two identifies of one browser: it is one person’s, the other makes nobody',
+    name: 'two identifies of one browser: it is linked to one person, and the other is not created',
     bounds: [1, 3],
     schedulesMinimum: [11, 57],
     plant: (act) => done(act.start()),
@@ -194,15 +197,15 @@ export const scenariosOfPersons: Scenario[] = [
     }),
     expect(answers, atRest, { browserId }) {
       const next = [answers['1 identify'], answers['2 identify']].map(({ json }) => json.next)
-      check(next.sort().join() === 'continue,new_browser', `they answered ${next.join()}`)
+      check(next.sort().join() === 'continue,new_browser', `the responses are ${next.join()}`)
       const people = atRest.persons.filter((one) => one.external_id !== 'bystander')
       check(people.length === 1, `${people.length} persons`)
       const [link] = atRest.links.filter((one) => one.browser_id === browserId)
-      check(link?.person_id === people[0]?.id, 'the browser is nobody’s')
+      check(link?.person_id === people[0]?.id, 'the browser is not linked to the person')
     },
   },
   {
-    name: 'two identifies of two browsers as one new person ∥ DELETE: all of it, or nothing',
+    name: 'two identifies of two browsers as one new person ∥ DELETE: one person, or none',
     bounds: [0, 2],
     schedulesMinimum: [6, 484],
     plant: async (act) => [await done(act.start()), await done(act.start())],
@@ -213,7 +216,7 @@ export const scenariosOfPersons: Scenario[] = [
     }),
     expect({ '3 DELETE': answer }, atRest) {
       isOneOf(answer, 202, 404)
-      check(ada(atRest).length <= 1, 'the person is there twice')
+      check(ada(atRest).length <= 1, 'the person exists twice')
     },
   },
 ]

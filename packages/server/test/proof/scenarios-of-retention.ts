@@ -1,10 +1,10 @@
 import { done, type Place, recordPerson } from './operations.ts'
 import { ada, check, isOneOf, plantAda, type Scenario, work } from './scenario.ts'
 
-/** What the retention takes away beside the erasure. */
+/** What the retention deletes while erasures run. */
 export const scenariosOfRetention: Scenario[] = [
   {
-    name: 'retention ∥ DELETE ∥ worker at the same session: gone, whichever was first',
+    name: 'retention ∥ DELETE ∥ worker at the same session: deleted in any order',
     bounds: [0, 2],
     schedulesMinimum: [6, 1870],
     plant: async (act) => {
@@ -19,16 +19,16 @@ export const scenariosOfRetention: Scenario[] = [
       '3 worker': () => work(act),
     }),
     expect(_answers, atRest) {
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
     },
   },
   {
-    name: 'retention ∥ DELETE ∥ worker at a browser whose last recording is gone: its link ends once',
+    name: 'retention ∥ DELETE ∥ worker at a browser without recordings: its link is removed once',
     bounds: [0, 2],
     schedulesMinimum: [6, 500],
     plant: async (act, world) => {
       const { places } = await recordPerson(act, 'ada', { chunks: 0 })
-      // As after a retention that was broken off between the session and its browser.
+      // As after a retention that was interrupted between the session and its browser.
       const { browserId, sessionId } = places[0]!
       await world.query(`
         delete from sessions where id = '${sessionId}';
@@ -41,11 +41,11 @@ export const scenariosOfRetention: Scenario[] = [
       '3 worker': () => work(act),
     }),
     expect(_answers, atRest) {
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
     },
   },
   {
-    name: 'a withdrawal ∥ DELETE ∥ worker: the recordings are gone, whichever was first',
+    name: 'a withdrawal ∥ DELETE ∥ worker: the recordings are deleted in any order',
     bounds: [0, 2],
     schedulesMinimum: [6, 6],
     plant: async (act, world) => {
@@ -62,9 +62,9 @@ export const scenariosOfRetention: Scenario[] = [
     }),
     expect(answers, atRest, { places }) {
       isOneOf(answers['1 withdrawal'], 200)
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
       const isThere = atRest.sessions.some(({ id }) => id === places[0]!.sessionId)
-      check(!isThere, 'a recording is there')
+      check(!isThere, 'a recording exists')
     },
   },
   {
@@ -90,7 +90,7 @@ export const scenariosOfRetention: Scenario[] = [
     },
   },
   {
-    name: 'retention ∥ start and identify of a browser that nobody has used for long',
+    name: 'retention ∥ start and identify of a long unused browser: it stays if it is used again',
     bounds: [0, 2],
     schedulesMinimum: [6, 1900],
     plant: async (act) => {
@@ -108,22 +108,22 @@ export const scenariosOfRetention: Scenario[] = [
       isOneOf(answers['2 start'], 200, 410)
       isOneOf(answers['3 identify'], 200, 410)
       const isThere = atRest.browsers.some((one) => one.id === browserId)
-      // An identify alone records nothing: a link ends with the browser's last recording.
+      // An identify alone does not keep a browser: its link ends with the last recording.
       const isUsed = answers['2 start'].status === 200
-      check(isThere || !isUsed, 'a browser that was told to go on is gone')
+      check(isThere || !isUsed, 'a browser that may record is gone')
       const started = answers['2 start'].json.sessionId
       check(
         started === undefined || atRest.sessions.some((one) => one.id === started),
-        'a session that was given out is gone',
+        'a session that was started is gone',
       )
     },
   },
   {
-    name: 'retention ∥ identify and POST of a person whom only identify knows: a person in a response is there',
+    name: 'retention ∥ identify and POST of a person that identify created: what a response confirmed exists',
     bounds: [0, 1],
     schedulesMinimum: [6, 160],
     plant: async (act, world) => {
-      // As if identify had created her, and her last recording had gone long ago.
+      // As if identify had created her, and her last recording had been deleted long ago.
       await done(act.post('ada'))
       await world.query(`
         update projects set identified_days = 1 where id = ${world.project.id};
@@ -148,7 +148,7 @@ export const scenariosOfRetention: Scenario[] = [
   },
   ...[false, true].map(
     (isBucket): Scenario => ({
-      name: `retention ∥ a chunk of a session of the last hour before it is too old, in a ${isBucket ? 'bucket' : 'folder'}`,
+      name: `retention ∥ a late chunk of an old session, in a ${isBucket ? 'bucket' : 'folder'}: stored, or 410`,
       bounds: [0, 3],
       schedulesMinimum: [2, 50],
       plant: async (act, world) => {

@@ -11,12 +11,12 @@ import {
 } from './scenario.ts'
 
 /**
- * What may come between that which one statement sees and that which it does: its locks are held
- * for less than a step of the others, so here each statement is cut into pieces.
+ * What may happen between the reads and the writes of one statement, whose locks are shorter than a
+ * step. So here each statement is split into several steps.
  */
 export const scenariosOfStatements: Scenario[] = [
   {
-    name: 'in the midst of a start ∥ DELETE and worker: in the erased set, or 410',
+    name: 'halfway through a start ∥ DELETE and worker: erased too, or 410',
     bounds: [0, 2],
     schedulesMinimum: [2, 40],
     isSplit: true,
@@ -31,7 +31,7 @@ export const scenariosOfStatements: Scenario[] = [
     },
   },
   {
-    name: 'in the midst of a chunk ∥ DELETE and worker: in the erased set, or 410',
+    name: 'halfway through a chunk ∥ DELETE and worker: erased too, or 410',
     bounds: [0, 2],
     schedulesMinimum: [2, 70],
     isSplit: true,
@@ -46,7 +46,7 @@ export const scenariosOfStatements: Scenario[] = [
     },
   },
   {
-    name: 'in the midst of chunks that share commits ∥ DELETE and worker: in the erased set, or 410',
+    name: 'halfway through chunks that share commits ∥ DELETE and worker: erased too, or 410',
     bounds: [0, 2],
     schedulesMinimum: [2, 69],
     isSplit: true,
@@ -61,7 +61,7 @@ export const scenariosOfStatements: Scenario[] = [
     },
   },
   {
-    name: 'in the midst of chunks that share commits ∥ the same in another order: each is stored once',
+    name: 'halfway through chunks that share commits ∥ the same in another order: each is stored once',
     bounds: [0, 2],
     schedulesMinimum: [2, 24],
     isSplit: true,
@@ -75,11 +75,11 @@ export const scenariosOfStatements: Scenario[] = [
       for (const name of ['1 chunks', '2 chunks']) {
         for (const answer of answers[name]) isOneOf(answer, 200, 409)
       }
-      check(atRest.chunks.filter((one) => one.number === 7).length === 2, 'they are not there once')
+      check(atRest.chunks.filter((one) => one.number === 7).length === 2, 'chunks are not unique')
     },
   },
   {
-    name: 'in the midst of a chunk ∥ the retention: stored before it is closed, or 410',
+    name: 'halfway through a chunk ∥ the retention: stored before it is closed, or 410',
     bounds: [0, 2],
     schedulesMinimum: [2, 85],
     isSplit: true,
@@ -99,7 +99,7 @@ export const scenariosOfStatements: Scenario[] = [
     },
   },
   {
-    name: 'in the midst of a confirmation ∥ the same chunk once more: neither waits for the other',
+    name: 'halfway through a confirmation ∥ the same chunk again: neither waits for the other',
     bounds: [1, 2],
     schedulesMinimum: [14, 23],
     isSplit: true,
@@ -111,11 +111,11 @@ export const scenariosOfStatements: Scenario[] = [
     }),
     expect(answers, atRest) {
       for (const name of ['1 chunk', '2 chunk']) isOneOf(answers[name], 200, 409)
-      check(atRest.chunks.filter((one) => one.number === 7).length === 1, 'it is not there once')
+      check(atRest.chunks.filter((one) => one.number === 7).length === 1, 'the chunk is not unique')
     },
   },
   {
-    name: 'in the midst of a confirmation ∥ the same chunk when its time is over: one of them is it',
+    name: 'halfway through a confirmation ∥ the same chunk after its intent expired: one of them is stored',
     bounds: [1, 2],
     schedulesMinimum: [15, 60],
     isSplit: true,
@@ -134,7 +134,7 @@ export const scenariosOfStatements: Scenario[] = [
     },
   },
   {
-    name: 'in the midst of a confirmation ∥ the collector: stored or gone, never half of it',
+    name: 'halfway through a confirmation ∥ the collector: stored completely or not at all',
     bounds: [1, 2],
     schedulesMinimum: [9, 25],
     isSplit: true,
@@ -150,7 +150,7 @@ export const scenariosOfStatements: Scenario[] = [
     },
   },
   {
-    name: 'in the midst of a claim ∥ another one: one of them has the job',
+    name: 'halfway through a claim ∥ another one: one of them gets the job',
     bounds: [1, 2],
     schedulesMinimum: [4, 4],
     isSplit: true,
@@ -158,11 +158,11 @@ export const scenariosOfStatements: Scenario[] = [
     actors: (act) => ({ '1 worker': () => act.claim(), '2 worker': () => act.claim() }),
     expect(answers) {
       const claimed = [...answers['1 worker'], ...answers['2 worker']]
-      check(claimed.length === 1, `${claimed.length} have the job`)
+      check(claimed.length === 1, `${claimed.length} workers have the job`)
     },
   },
   {
-    name: 'in the midst of a renewal ∥ the reaper: a lease that stands is not lost',
+    name: 'halfway through a renewal ∥ the reaper: a renewed lease is not lost',
     bounds: [1, 2],
     schedulesMinimum: [5, 6],
     isSplit: true,
@@ -179,7 +179,7 @@ export const scenariosOfStatements: Scenario[] = [
     }),
   },
   {
-    name: 'in the middle of a takeover ∥ an attempt that fails: the worker that took the job over has it',
+    name: 'halfway through a takeover ∥ an attempt that fails: the job stays taken over',
     bounds: [1, 2],
     schedulesMinimum: [9, 27],
     isSplit: true,
@@ -189,14 +189,14 @@ export const scenariosOfStatements: Scenario[] = [
     actors: (act, { job }) => ({
       '1 ledger': async () => {
         const taken = await act.takeOver(job.id)
-        // Throws where the job is somebody else's, or nobody's.
+        // Throws if the job belongs to another worker or to none.
         if (taken) await act.renew(taken)
       },
       '2 worker': () => act.attempt(),
     }),
   },
   {
-    name: 'in the midst of an identify ∥ another one: a browser is one person’s',
+    name: 'halfway through an identify ∥ another one: the browser is linked to one person',
     bounds: [1, 2],
     schedulesMinimum: [15, 95],
     isSplit: true,
@@ -209,7 +209,7 @@ export const scenariosOfStatements: Scenario[] = [
       const people = atRest.persons.filter((one) => one.external_id !== 'bystander')
       check(people.length === 1, `${people.length} persons`)
       const links = atRest.links.filter((one) => one.browser_id === browserId)
-      check(links.length === 1 && links[0]?.person_id === people[0]?.id, 'it is nobody’s')
+      check(links.length === 1 && links[0]?.person_id === people[0]?.id, 'the link is missing')
     },
   },
 ]

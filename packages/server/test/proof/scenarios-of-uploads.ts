@@ -9,11 +9,11 @@ import {
   work,
 } from './scenario.ts'
 
-/** What browsers send while their person is erased. Images and fonts are events of chunks, as all else. */
+/** What browsers send while their person is erased. Images and fonts are events in chunks too. */
 export const scenariosOfUploads: Scenario[] = [
   ...[
     {
-      name: 'chunk ∥ DELETE ∥ worker: in the erased set, or 410',
+      name: 'chunk ∥ DELETE ∥ worker: erased too, or 410',
       bounds: [0, 2] as [number, number],
       schedulesMinimum: [6, 181] as [number, number],
     },
@@ -40,7 +40,7 @@ export const scenariosOfUploads: Scenario[] = [
   ),
   ...[false, true].map(
     (isBucket): Scenario => ({
-      name: `chunks that share commits ∥ DELETE ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: each in the erased set, or 410`,
+      name: `chunks that share commits ∥ DELETE ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: each erased too, or 410`,
       bounds: [0, 2],
       schedulesMinimum: [6, 91],
       isBucket,
@@ -57,7 +57,7 @@ export const scenariosOfUploads: Scenario[] = [
     }),
   ),
   {
-    name: 'chunk ∥ DELETE with the recordings kept ∥ worker: stored whole, or 410',
+    name: 'chunk ∥ DELETE with the recordings kept ∥ worker: stored, or 410',
     bounds: [0, 2],
     schedulesMinimum: [6, 168],
     plant: plantAda,
@@ -69,18 +69,17 @@ export const scenariosOfUploads: Scenario[] = [
     expect({ '1 chunk': answer }, atRest, { places }) {
       isOneOf(answer, 200, 410)
       const mine = atRest.chunks.filter((one) => one.session_id === places[0].sessionId)
-      check(mine.length === (answer.status === 200 ? 2 : 1), `${mine.length} chunks are there`)
-      check(atRest.links.length === bystanders.links, 'the recordings lead to somebody')
+      check(mine.length === (answer.status === 200 ? 2 : 1), `there are ${mine.length} chunks`)
+      check(atRest.links.length === bystanders.links, 'the recordings are linked to a person')
     },
   },
   ...[false, true].map(
     (isBucket): Scenario => ({
-      name: `an upload whose intent runs out ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: never confirmed afterwards`,
+      name: `an upload whose intent expires ∥ worker, in a ${isBucket ? 'bucket' : 'folder'}: never confirmed afterwards`,
       bounds: [0, 3],
       schedulesMinimum: [2, 66],
       isBucket,
-      // A bucket takes what is put after the end, sealed under a key that is gone; the process that put it
-      // deletes it again.
+      // A bucket accepts late puts, sealed with a destroyed key. The process then deletes the blob.
       allowances: { mayPutLate: isBucket },
       plant: plantAda,
       actors: (act, { places }) => ({
@@ -98,7 +97,7 @@ export const scenariosOfUploads: Scenario[] = [
     }),
   ),
   {
-    name: 'an upload ∥ the collector: what may still be confirmed is left alone',
+    name: 'an upload ∥ the collector: an intent that can still be confirmed stays',
     bounds: [1, 2],
     schedulesMinimum: [5, 5],
     plant: plantAda,
@@ -110,12 +109,12 @@ export const scenariosOfUploads: Scenario[] = [
       isOneOf(answer, 200)
       check(
         atRest.chunks.some((one) => one.number === 7),
-        'it is not there',
+        'the chunk is missing',
       )
     },
   },
   {
-    name: 'an upload whose intent runs out ∥ the collector: stored or gone, never half of it',
+    name: 'an upload whose intent expires ∥ the collector: stored completely or not at all',
     bounds: [1, 3],
     schedulesMinimum: [6, 15],
     allowances: { mayPutLate: true },
@@ -171,7 +170,7 @@ export const scenariosOfUploads: Scenario[] = [
     ),
   ),
   {
-    name: 'start ∥ DELETE ∥ worker: in the erased set, or 410',
+    name: 'start ∥ DELETE ∥ worker: erased too, or 410',
     bounds: [0, 2],
     schedulesMinimum: [6, 249],
     plant: plantAda,
@@ -187,7 +186,7 @@ export const scenariosOfUploads: Scenario[] = [
     },
   },
   {
-    name: 'a chunk and a start after DELETE ∥ worker: 410, though the worker has retired nobody yet',
+    name: 'a chunk and a start after DELETE ∥ worker: 410, even before the worker retires the browser',
     bounds: [1, 2],
     schedulesMinimum: [9, 9],
     plant: plantAda,
@@ -223,7 +222,7 @@ export const scenariosOfUploads: Scenario[] = [
       isOneOf(start, 200, 410)
       if (chunk) isOneOf(chunk, 200, 410)
       const mine = atRest.sessions.length - bystanders.sessions
-      check(mine === (start.status === 200 ? 3 : 2), `${mine} sessions are there`)
+      check(mine === (start.status === 200 ? 3 : 2), `there are ${mine} sessions`)
     },
   },
 ]

@@ -7,13 +7,13 @@ import { done, type Operations, recordPerson } from './operations.ts'
 import { ada, check, isOneOf, plantDeleted, type Scenario, work } from './scenario.ts'
 import type { Failure, World } from './world.ts'
 
-/** The store of the first lane refuses to delete. */
+/** The blob store refuses deletions of the first lane. */
 const cannotDelete: Failure = { lane: '1 worker', at: /^blobs\.deletePrefix/ }
 
 /** Workers, their leases, and what takes over from them. */
 export const scenariosOfWorkers: Scenario[] = [
   {
-    name: 'two workers: one of them has the job',
+    name: 'two workers: one of them gets the job',
     bounds: [0, 3],
     schedulesMinimum: [2, 47],
     plant: plantDeleted(),
@@ -26,7 +26,7 @@ export const scenariosOfWorkers: Scenario[] = [
     },
   },
   {
-    name: 'two workers at two persons: their receipts follow one on the other',
+    name: 'two workers at two persons: their receipts form a chain',
     bounds: [0, 2],
     schedulesMinimum: [2, 1240],
     plant: async (act) => {
@@ -44,7 +44,7 @@ export const scenariosOfWorkers: Scenario[] = [
       const [, payload] = second!.split('.')
       const { previousReceiptHash } = JSON.parse(Buffer.from(payload!, 'base64url').toString())
       const hash = createHash('sha256').update(first!).digest('hex')
-      check(previousReceiptHash === hash, 'a receipt does not name the one before it')
+      check(previousReceiptHash === hash, 'a receipt does not contain the hash of the previous one')
     },
   },
   ...[false, true].map(
@@ -67,7 +67,7 @@ export const scenariosOfWorkers: Scenario[] = [
     }),
   ),
   {
-    name: 'a lease runs out ∥ the worker that has it ∥ the reaper: completed, or lost once',
+    name: 'a lease expires ∥ the worker that holds it ∥ the reaper: completed, or lost once',
     bounds: [0, 2],
     schedulesMinimum: [6, 558],
     plant: plantDeleted(),
@@ -82,7 +82,7 @@ export const scenariosOfWorkers: Scenario[] = [
     },
   },
   {
-    name: 'renewals ∥ the clock ∥ the reaper: a lease is lost or it stands, never both',
+    name: 'renewals ∥ the clock ∥ the reaper: a lease is lost or renewed, never both',
     bounds: [1, 3],
     schedulesMinimum: [15, 25],
     plant: async (act) => {
@@ -105,7 +105,7 @@ export const scenariosOfWorkers: Scenario[] = [
   },
   ...[1, 5].map(
     (attempt): Scenario => ({
-      name: `attempt ${attempt} fails ∥ its lease is reaped: it failed once`,
+      name: `attempt ${attempt} fails ∥ its lease is reaped: it ends once`,
       bounds: [0, 3],
       schedulesMinimum: [2, 15],
       plant: plantFailing(attempt),
@@ -121,7 +121,7 @@ export const scenariosOfWorkers: Scenario[] = [
     }),
   ),
   {
-    name: 'an attempt fails ∥ another worker, all the time: none begins before its delay',
+    name: 'an attempt fails ∥ another worker tries repeatedly: no attempt begins before its delay',
     bounds: [0, 2],
     schedulesMinimum: [2, 45],
     plant: plantDeleted(),
@@ -138,7 +138,7 @@ export const scenariosOfWorkers: Scenario[] = [
     }),
   },
   {
-    name: 'the fifth attempt fails ∥ DELETE: the same job, or a new one that ends it',
+    name: 'the fifth attempt fails ∥ DELETE: the same job, or a new one that is completed',
     bounds: [0, 3],
     schedulesMinimum: [2, 24],
     plant: plantFailing(5),
@@ -147,13 +147,16 @@ export const scenariosOfWorkers: Scenario[] = [
     actors: (act) => ({ '1 worker': () => work(act), '2 DELETE': () => act.remove('ada') }),
     expect({ '2 DELETE': answer }, atRest) {
       isOneOf(answer, 202)
-      check(atRest.jobs.length <= 2, 'a third job was made')
+      check(atRest.jobs.length <= 2, 'there is a third job')
       const last = atRest.jobs.find((job) => job.id === answer.json.job.id)
-      check(atRest.jobs.length === 1 || last?.status === 'completed', 'the new job has not ended')
+      check(
+        atRest.jobs.length === 1 || last?.status === 'completed',
+        'the new job did not complete',
+      )
     },
   },
   {
-    name: 'a graceful stop ∥ the reaper ∥ another worker: the attempt is given back once',
+    name: 'a graceful stop ∥ the reaper ∥ another worker: the attempt is handed back once',
     bounds: [0, 2],
     schedulesMinimum: [6, 1666],
     plant: plantDeleted(),
@@ -173,7 +176,7 @@ export const scenariosOfWorkers: Scenario[] = [
       }
     },
     expect(_answers, atRest) {
-      check(atRest.jobs[0]?.status === 'completed', 'it is not completed')
+      check(atRest.jobs[0]?.status === 'completed', 'the job is not completed')
     },
   },
   {
@@ -184,38 +187,38 @@ export const scenariosOfWorkers: Scenario[] = [
     allowances: { mayHurry: true },
     actors: (act) => ({ '1 reapply': () => act.reapply(), '2 worker': () => work(act) }),
     expect(_answers, atRest) {
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
     },
   },
   {
-    name: 'the ledger of a database that went back is compared ∥ a worker at another person that dies when it has a number: nothing open counts as compared',
+    name: 'the ledger of a restored database is compared ∥ a worker dies after numbering an entry: no open entry counts as compared',
     bounds: [0, 2],
     schedulesMinimum: [2, 300],
     plant: async (act, world) => {
       const { job } = await plantLedgerOnly(act, world)
       await recordPerson(act, 'grace')
       await done(act.remove('grace'))
-      // Ada's is not due, so that the worker has the other one.
+      // Ada's job is not due, so that the worker gets the other one.
       await world.query(
         `update deletion_jobs set next_attempt_at = next_attempt_at + interval '20 seconds'
          where id = '${job.id}'`,
       )
     },
     allowances: { mayHurry: true },
-    // What is open when all have ended shows what was taken for compared.
+    // So that an entry is still open when all actors have ended.
     death: { lane: '2 worker', at: /^blobs\.put/, when: 'before' },
     actors: (act) => ({ '1 reapply': () => act.reapply(), '2 worker': () => work(act) }),
     expect(_answers, atRest) {
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
     },
   },
   {
-    name: 'an attempt after one that wrote the ledger ∥ the retention at a browser that it named: it stays named',
+    name: 'an attempt after one that wrote the ledger ∥ the retention of a browser that it named: the entry keeps the browser',
     bounds: [0, 1],
     schedulesMinimum: [2, 60],
     plant: async (act, world) => {
       const planted = await plantLedgerOnly(act, world, { browsers: 2 })
-      // As after a retention that was broken off between the session and its browser.
+      // As after a retention that was interrupted between the session and its browser.
       const { browserId, sessionId } = planted.places[1]!
       await world.query(`
         delete from chunks where session_id = '${sessionId}';
@@ -227,18 +230,18 @@ export const scenariosOfWorkers: Scenario[] = [
     allowances: { mayExpire: true },
     actors: (act) => ({ '1 retention': () => act.expire(), '2 worker': () => work(act) }),
     expect(_answers, atRest, { job, places }) {
-      check(ada(atRest).length === 0, 'the person is there')
+      check(ada(atRest).length === 0, 'the person exists')
       const key = [...atRest.files.keys()].find((one) => one.endsWith(`-${job.id}.jws`)) as string
       const [, payload] = String(atRest.files.get(key)).split('.')
       const entry = JSON.parse(Buffer.from(payload as string, 'base64url').toString())
       for (const { browserId } of places) {
-        check(entry.browserIds.includes(browserId), 'the ledger forgot a browser that it had named')
+        check(entry.browserIds.includes(browserId), 'the entry no longer names a browser')
       }
     },
   },
 ]
 
-/** A job whose next attempt, of this number, will find blobs that cannot be deleted. */
+/** A job whose next attempt has this number. Its blobs cannot be deleted. */
 function plantFailing(attempt: number) {
   return async (act: Operations, world: World) => {
     const planted = await plantDeleted()(act)
@@ -256,7 +259,7 @@ function plantFailing(attempt: number) {
   }
 }
 
-/** An erasure that was completed, and then forgotten by the database as after a restored backup. */
+/** An erasure that was completed, and then undone in the database as by a restored backup. */
 async function plantLedgerOnly(act: Operations, world: World, size = {}) {
   const planted = await plantDeleted(false, size)(act)
   await world.keepPlanted()

@@ -7,7 +7,7 @@ import { scenariosOfStatements } from './scenarios-of-statements.ts'
 import { scenariosOfUploads } from './scenarios-of-uploads.ts'
 import { scenariosOfWorkers } from './scenarios-of-workers.ts'
 
-/** All that is explored. */
+/** All scenarios. */
 export const scenarios: Scenario[] = [
   ...scenariosOfPersons,
   ...scenariosOfUploads,

@@ -3,34 +3,33 @@ import { setTimeout as soon } from 'node:timers'
 import type { Sql } from '../../src/sql.ts'
 
 /*
- * Runs several actors, each in its lane with a database connection of its own, so that at any
- * moment exactly one of them takes a step. A step is one statement, one commit or one call of the
- * blob store of the real product code; with breakpoints, which are locks that somebody outside of
- * the lanes holds, a statement is several. Which lane takes the next step is the schedule, and the
- * schedule is the caller's choice. A lane whose statement waits for a lock of another is found by
- * asking PostgreSQL (pg_blocking_pids), never by waiting for some time.
+ * Runs several actors, each in its lane with its own database connection, so that exactly one of
+ * them takes a step at a time. A step is one statement, one commit or one call of the blob store of
+ * the real product code. With breakpoints, which are locks held outside the lanes, a statement has
+ * several steps. The caller chooses which lane takes the next step. Lanes that wait for the lock of
+ * another are found by asking PostgreSQL (pg_blocking_pids), never by a timeout.
  */
 
 /** An actor's place in the schedule. */
 export interface Lane {
   name: string
-  /** The backend of its connection. */
+  /** The process ID of its connection's backend. */
   pid: number
-  /** Steps the actor is ready to take, in their order. */
+  /** The steps that the actor is ready to take, in order. */
   ready: Ready[]
-  /** What it was allowed to do and has not heard the end of. */
+  /** The step that was allowed and has not ended. */
   inFlight: string | undefined
   hasEnded: boolean
   isBlocked: boolean
-  /** Its statement stands at a breakpoint. */
+  /** Its statement waits at a breakpoint. */
   isAtBreakpoint: boolean
 }
 
-/** Where statements stop in their midst. */
+/** Points at which statements pause. */
 export interface Breakpoints {
-  /** The backend that keeps the breakpoints shut. */
+  /** The process ID of the backend that holds the breakpoints. */
   pid: number
-  /** Lets the statement of a lane go on to its next breakpoint, or to its end. */
+  /** Lets the statement of a lane continue to its next breakpoint, or to its end. */
   pass(pid: number): Promise<unknown>
   open(): Promise<unknown>
 }
@@ -39,7 +38,7 @@ interface Ready {
   what: string
   allow(): void
   refuse(error: Error): void
-  /** How many steps there were when a sleep began; undefined for what is no sleep. */
+  /** The number of steps when a sleep began; undefined for other steps. */
   sleepsSince: number | undefined
 }
 
@@ -50,35 +49,35 @@ export interface Outcome {
 
 export interface Scheduler {
   lanes: Lane[]
-  /** Waits until no lane can move without being allowed to. */
+  /** Waits until no lane can continue without being allowed to. */
   settle(): Promise<void>
   /** The lanes that can take a step now. */
   enabled(): Lane[]
   /** Lets a lane take its next step; returns what it is. */
   step(lane: Lane): string
-  /** True while an actor sleeps that nothing but time can wake. */
+  /** Whether an actor sleeps until time passes. */
   isAsleep(): boolean
-  /** Wakes all that sleep: time has passed. */
+  /** Wakes all sleeping actors: time has passed. */
   wake(): void
-  /** Ends all actors where they stand, so that none goes on, or holds a lock, behind our back. */
+  /** Stops all actors, so that none continues or holds a lock. */
   abandon(): Promise<void>
   outcomes: Map<string, Outcome>
 }
 
 const current = new AsyncLocalStorage<{ lane: Lane; scheduler: Inner }>()
 
-/** The lane whose actor is running, where one is. */
+/** The lane whose actor is running, if any. */
 export function currentLane(): Lane | undefined {
   return current.getStore()?.lane
 }
 
-/** A step of the lane that is running; outside of any lane it just takes place. */
+/** Runs a step of the current lane; outside a lane, just runs it. */
 export function asStep<T>(what: string, run: () => Promise<T>): Promise<T> {
   const store = current.getStore()
   return store ? store.scheduler.take(store.lane, what, run) : run()
 }
 
-/** A sleep of the lane that is running: others go first, or time passes. False outside of a lane. */
+/** A sleep of the current lane: others go first, or time passes. Returns false outside a lane. */
 export async function asSleep(): Promise<boolean> {
   const store = current.getStore()
   if (!store) return false
@@ -90,17 +89,17 @@ interface Inner {
   take<T>(lane: Lane, what: string, run: () => Promise<T>, isSleep?: boolean): Promise<T>
 }
 
-/** Longer than anything takes that is not stuck. */
+/** Anything that takes longer is stuck. */
 const stuckMilliseconds = 60_000
 
-/** A statement that has not returned by then may be waiting for a lock. */
+/** A statement that takes longer may be waiting for a lock. */
 const patienceMilliseconds = 2
 
 export class Stuck extends Error {
   override readonly name = 'Stuck'
 }
 
-/** What an actor hears that may take no further step, as its schedule is over. */
+/** Thrown in an actor that must not take another step because its schedule is over. */
 class Abandoned extends Error {
   override readonly name = 'Abandoned'
 }
@@ -113,7 +112,7 @@ export function startLanes(
   let steps = 0
   let changes = 0
   let isAbandoned = false
-  /** A breakpoint that is shut again when this has ended. */
+  /** Resolves when the passed breakpoint is locked again. */
   let passing: Promise<unknown> | undefined
   let tell = () => {}
   const changed = () => {
@@ -197,13 +196,13 @@ export function startLanes(
       tell = () => {
         clearTimeout(timer)
         tell = () => {}
-        // What follows from the step runs first.
+        // Let what follows from the step run first.
         setImmediate(() => resolve(true))
       }
     })
   }
 
-  /** Whether all of these wait for locks of lanes that will not let go of them by themselves. */
+  /** Whether all of these wait for locks of lanes that will not release them by themselves. */
   async function allBlocked(moving: Lane[]): Promise<boolean> {
     const rows = await sql<{ pid: number; by: number[] }>`
       select pid, pg_blocking_pids(pid) as by
@@ -214,8 +213,8 @@ export function startLanes(
         lane.isAtBreakpoint = true
     }
     const still = new Set(lanes.filter((lane) => !isMoving(lane)).map((lane) => lane.pid))
-    // Grows from those who stand still to all who wait for one of them; what is in a circle of
-    // locks, or waits for somebody else, is never reached.
+    // Extends the set of paused lanes by those that wait for one of them. Lanes in a deadlock, or
+    // that wait for others, are not reached.
     for (let hasGrown = true; hasGrown; ) {
       hasGrown = false
       for (const { pid } of moving.filter((lane) => !lane.isAtBreakpoint)) {
@@ -253,10 +252,10 @@ export function startLanes(
         steps++
         lane.isAtBreakpoint = false
         passing = breakpoints?.pass(lane.pid)
-        return `(goes on) ${lane.inFlight}`
+        return `(continues) ${lane.inFlight}`
       }
       const { what, allow, sleepsSince } = lane.ready.shift() as Ready
-      // Waking up is no progress that somebody else may sleep for.
+      // Waking up is no progress that another lane may sleep for.
       if (sleepsSince === undefined) steps++
       lane.inFlight = what
       allow()

@@ -2,9 +2,9 @@ import { promisify } from 'node:util'
 import { asSleep } from './scheduler.ts'
 
 /*
- * Stands in for node:timers/promises in the suites that explore schedules: a sleep of an actor is
- * a place in which the others go on, not a time. Outside of a schedule nobody is waited for, and
- * the database's time is moved by the suite: there a sleep is only a turn of the event loop.
+ * Replaces node:timers/promises in the suites that explore schedules: while an actor sleeps, the
+ * others continue, and no time passes. Outside a schedule a sleep is only a turn of the event loop:
+ * the suite itself moves the database's time.
  */
 
 const nextTurn = promisify(setImmediate)

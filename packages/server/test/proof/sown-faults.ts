@@ -1,14 +1,14 @@
 import type { Step } from '../../src/erasure/steps.ts'
 import type { Clause, Fault } from './faults.ts'
 
-/** A fault, and the scenario that has to notice it. */
+/** A fault, and the scenario that must detect it. */
 export interface NoticedFault extends Fault {
   name: string
-  /** The beginning of the scenario's name. */
+  /** The start of the scenario's name. */
   scenario: string
-  /** Preemptions it takes; 1 if not given. */
+  /** The preemptions it needs; 1 if not given. */
   bound?: number
-  /** Also part of a normal run: these represent the others. */
+  /** Also runs in normal runs, as a sample of all faults. */
   isShort?: true
 }
 
@@ -24,7 +24,7 @@ const lease = (within: string): Clause[] => [
   { name: 'held-until', within },
 ]
 
-/** Of requests: DELETE, POST, PATCH and identify. */
+/** Faults in requests: DELETE, POST, PATCH and identify. */
 const ofRequests: NoticedFault[] = [
   {
     name: 'DELETE does not lock the person',
@@ -44,7 +44,7 @@ const ofRequests: NoticedFault[] = [
     ...replace('delete-flags-person', 'update persons set deletion_job_id = null'),
   },
   {
-    name: 'the update of a merge does not look at the flag',
+    name: 'the update of a merge does not check the flag',
     scenario: 'POST ∥ DELETE',
     function: { name: 'person_write', find: 'and p.deletion_job_id is null', instead: '' },
   },
@@ -64,7 +64,7 @@ const ofRequests: NoticedFault[] = [
     ...remove('link-locks-person'),
   },
   {
-    name: 'identify does not look at the flag under the lock',
+    name: 'identify does not check the flag under the lock',
     scenario: 'identify ∥ DELETE ∥ worker',
     bound: 2,
     ...replace('link-flag', 'false as "isBeingDeleted"'),
@@ -76,12 +76,12 @@ const ofRequests: NoticedFault[] = [
     ...remove('link-locks-browser'),
   },
   {
-    name: 'identify does not look whether the browser is retired under the lock',
+    name: 'identify does not check under the lock whether the browser is retired',
     scenario: 'retention ∥ start and identify',
     ...replace('link-not-retired', 'select false as retired'),
   },
   {
-    name: 'identify does not see at first that the browser is retired',
+    name: 'identify does not check first whether the browser is retired',
     scenario: 'a stale identify ∥ worker',
     ...replace('identify-not-retired', 'select false as "isRetired",'),
   },
@@ -99,15 +99,15 @@ const ofRequests: NoticedFault[] = [
   },
 ]
 
-/** Of what browsers send. */
+/** Faults in uploads of browsers. */
 const ofUploads: NoticedFault[] = [
   {
     name: 'a start does not lock the browser',
-    scenario: 'in the midst of a start',
+    scenario: 'halfway through a start',
     ...remove('start-locks-browser'),
   },
   {
-    name: 'a start does not look whether the browser is retired under the lock',
+    name: 'a start does not check under the lock whether the browser is retired',
     scenario: 'start ∥ DELETE ∥ worker',
     bound: 2,
     clauses: [
@@ -117,7 +117,7 @@ const ofUploads: NoticedFault[] = [
   },
   {
     name: 'a chunk does not lock the browser',
-    scenario: 'in the midst of a chunk ∥ DELETE',
+    scenario: 'halfway through a chunk ∥ DELETE',
     isShort: true,
     function: {
       name: 'chunk_intend',
@@ -127,13 +127,13 @@ const ofUploads: NoticedFault[] = [
     ...remove('intend-locks-browser'),
   },
   {
-    name: 'a chunk does not look whether the browser is retired',
+    name: 'a chunk does not check whether the browser is retired',
     scenario: 'chunk ∥ DELETE with the recordings kept',
     function: { name: 'chunk_intend', find: 'and not b.retired', instead: '' },
     clauses: [{ name: 'browser-not-retired', within: 'intend' }],
   },
   {
-    name: 'a chunk does not look whether the person is being deleted',
+    name: 'a chunk does not check whether the person is being deleted',
     scenario: 'a chunk and a start after DELETE',
     bound: 0,
     isShort: true,
@@ -145,7 +145,7 @@ const ofUploads: NoticedFault[] = [
     clauses: [{ name: 'browser-not-deleting', within: 'intend', instead: 'and false' }],
   },
   {
-    name: 'a start does not look whether the person is being deleted',
+    name: 'a start does not check whether the person is being deleted',
     scenario: 'a chunk and a start after DELETE',
     bound: 0,
     clauses: [
@@ -155,7 +155,7 @@ const ofUploads: NoticedFault[] = [
   },
   {
     name: 'a chunk does not lock the session',
-    scenario: 'in the midst of a chunk ∥ the retention',
+    scenario: 'halfway through a chunk ∥ the retention',
     function: {
       name: 'chunk_intend',
       find: "interval '8 days'\n  for share",
@@ -164,47 +164,47 @@ const ofUploads: NoticedFault[] = [
     ...remove('intend-locks-session'),
   },
   {
-    name: 'a chunk does not look whether the session is closed',
-    scenario: 'retention ∥ a chunk of a session of the last hour before it is too old, in a bucket',
+    name: 'a chunk does not check whether the session is closed',
+    scenario: 'retention ∥ a late chunk of an old session, in a bucket',
     function: { name: 'chunk_intend', find: 'and not s.closed', instead: '' },
     ...remove('intend-session-open'),
   },
   {
-    name: 'a confirmation asks neither for its intent nor for the time',
-    scenario: 'an upload whose intent runs out ∥ the collector',
+    name: 'a confirmation checks neither its intent nor the time',
+    scenario: 'an upload whose intent expires ∥ the collector',
     bound: 2,
     ...remove('confirm-intent', 'confirm-time'),
   },
   {
-    name: 'a confirmation does not look which upload it is of',
+    name: 'a confirmation does not check which upload it belongs to',
     scenario: 'an expired upload repeated',
     bound: 2,
     ...remove('confirm-blob'),
   },
   {
     name: 'a confirmation locks the chunk before the session',
-    scenario: 'in the midst of a confirmation ∥ the same chunk',
+    scenario: 'halfway through a confirmation ∥ the same chunk',
     ...remove('confirm-locks-session'),
   },
   {
     name: 'an upload that was refused leaves its blob',
-    scenario: 'an upload whose intent runs out ∥ the collector',
+    scenario: 'an upload whose intent expires ∥ the collector',
     blobs: (blobs) => ({ ...blobs, delete: async () => {} }),
   },
   {
-    name: 'a pack asks neither for its intent nor for the time',
-    scenario: 'a pack whose intent runs out ∥ the collector',
+    name: 'a pack checks neither its intent nor the time',
+    scenario: 'a pack whose intent expires ∥ the collector',
     bound: 2,
     ...remove('pack-intent'),
   },
   {
-    name: 'a pack does not look which upload it is of',
+    name: 'a pack does not check which upload it belongs to',
     scenario: 'a pack that takes too long ∥ another',
     bound: 2,
     ...remove('pack-blob'),
   },
   {
-    name: 'a pack takes along what is gone',
+    name: 'a pack includes chunks that are gone',
     scenario: 'a pack that takes too long ∥ another',
     bound: 2,
     ...remove('pack-replaces-stored'),
@@ -221,18 +221,18 @@ const ofUploads: NoticedFault[] = [
     ...remove('intend-unpacked'),
   },
   {
-    name: 'the collector takes what may still be confirmed',
+    name: 'the collector deletes intents that can still be confirmed',
     scenario: 'an upload ∥ the collector',
     ...remove('collect-expired'),
   },
   {
-    name: 'the collector does not look again at what it has waited for',
-    scenario: 'in the midst of a confirmation ∥ the collector',
+    name: 'the collector does not check again after waiting for a lock',
+    scenario: 'halfway through a confirmation ∥ the collector',
     ...remove('collect-locks-chunk', 'collect-unconfirmed'),
   },
 ]
 
-/** Of the steps of an erasure. */
+/** Faults in the steps of an erasure. */
 const ofSteps: NoticedFault[] = [
   {
     name: 'the worker does not wait for uploads to a bucket',
@@ -241,7 +241,7 @@ const ofSteps: NoticedFault[] = [
     steps: without('drain'),
   },
   {
-    name: 'the worker ends intents that may still be confirmed',
+    name: 'the worker ends intents that can still be confirmed',
     scenario: 'chunk ∥ DELETE ∥ worker, in a bucket',
     bound: 2,
     ...remove('drain-expired'),
@@ -257,13 +257,13 @@ const ofSteps: NoticedFault[] = [
     steps: without('destroy_keys'),
   },
   {
-    name: 'blobs go before their key',
+    name: 'blobs are deleted before their key',
     scenario: 'DELETE ∥ worker',
     isShort: true,
     steps: swapped('destroy_keys', 'delete_blobs'),
   },
   {
-    name: 'rows go before their blobs',
+    name: 'rows are deleted before their blobs',
     scenario: 'DELETE ∥ worker',
     steps: swapped('delete_blobs', 'delete_rows'),
   },
@@ -273,17 +273,17 @@ const ofSteps: NoticedFault[] = [
     steps: without('delete_rows'),
   },
   {
-    name: 'the person goes before it is in the ledger',
+    name: 'the person is deleted before it is in the ledger',
     scenario: 'DELETE ∥ worker',
     steps: without('write_ledger'),
   },
   {
-    name: 'blobs are not deleted, and verified to be',
+    name: 'blobs are neither deleted nor verified',
     scenario: 'DELETE ∥ worker',
     steps: without('delete_blobs', 'verify'),
   },
   {
-    name: 'keys are not destroyed, and verified to be',
+    name: 'keys are neither destroyed nor verified',
     scenario: 'DELETE ∥ worker',
     steps: without('destroy_keys', 'verify'),
   },
@@ -293,17 +293,17 @@ const ofSteps: NoticedFault[] = [
     ...replace('unlink-browsers', 'and false'),
   },
   {
-    name: 'a receipt does not know the one before it',
+    name: 'a receipt does not contain the hash of the previous one',
     scenario: 'two workers at two persons',
     bound: 0,
     ...replace('receipt-chain', "update receipt_chains set head = sha256('')"),
   },
 ]
 
-/** Of who may work on a job, and until when. */
+/** Faults in claims and leases. */
 const ofLeases: NoticedFault[] = [
   {
-    name: 'the fence holds nobody',
+    name: 'the fence does not check the lease',
     scenario:
       'a worker that loses its lease while it works ∥ the one that takes over (recordings deleted)',
     isShort: true,
@@ -316,56 +316,56 @@ const ofLeases: NoticedFault[] = [
     ...remove('fence-locks'),
   },
   {
-    name: 'the completion does not ask for the lease',
-    scenario: 'a lease runs out ∥ the worker',
+    name: 'the completion does not check the lease',
+    scenario: 'a lease expires ∥ the worker',
     clauses: lease('completion'),
   },
   {
-    name: 'neither the fence nor the completion asks for the lease',
+    name: 'neither the fence nor the completion checks the lease',
     scenario:
       'a worker that loses its lease while it works ∥ the one that takes over (recordings kept)',
     clauses: [...lease('fence'), ...lease('completion')],
   },
   {
-    name: 'a lease that is over may be renewed',
+    name: 'an expired lease may be renewed',
     scenario: 'renewals ∥ the clock ∥ the reaper',
     clauses: [{ name: 'held-until', within: 'renewal' }],
   },
   {
-    name: 'a lease that somebody else has may be renewed',
+    name: 'a lease of another worker may be renewed',
     scenario: 'renewals ∥ the clock ∥ the reaper',
     bound: 2,
     clauses: lease('renewal'),
   },
   {
-    name: 'an attempt whose lease is over may fail',
+    name: 'an attempt with an expired lease may fail',
     scenario: 'attempt 1 fails',
     clauses: lease('failure'),
   },
   {
     name: 'an attempt that fails does not lock its job',
-    scenario: 'in the middle of a takeover',
+    scenario: 'halfway through a takeover',
     ...remove('failure-locks'),
   },
   {
-    name: 'leases are reaped before they are over',
-    scenario: 'a lease runs out ∥ the worker',
+    name: 'leases are reaped before they expire',
+    scenario: 'a lease expires ∥ the worker',
     ...remove('reap-lost', 'find-lost'),
   },
   {
-    name: 'the reaper does not lock what it has found',
-    scenario: 'in the midst of a renewal ∥ the reaper',
+    name: 'the reaper does not lock the jobs it finds',
+    scenario: 'halfway through a renewal ∥ the reaper',
     isShort: true,
     ...remove('reap-locks'),
   },
   {
-    name: 'a job is claimed that somebody has',
+    name: 'a job is claimed that another worker holds',
     scenario: 'two workers: ',
     ...remove('claim-free', 'find-free'),
   },
   {
-    name: 'a claim does not lock what it has found',
-    scenario: 'in the midst of a claim',
+    name: 'a claim does not lock the jobs it finds',
+    scenario: 'halfway through a claim',
     ...remove('claim-locks'),
   },
   {
@@ -374,7 +374,7 @@ const ofLeases: NoticedFault[] = [
     ...remove('claim-due'),
   },
   {
-    name: 'the delay after an attempt is left out',
+    name: 'the delay after an attempt is skipped',
     scenario: 'an attempt fails ∥ another worker',
     ...replace('failure-delay', 'app_now() as next_at'),
   },
@@ -387,42 +387,42 @@ const ofLeases: NoticedFault[] = [
     ),
   },
   {
-    name: 'an attempt is given back by a worker that had it once',
+    name: 'an attempt is handed back by a worker that lost it',
     scenario: 'a graceful stop',
     clauses: lease('hand-back'),
   },
 ]
 
-/** Of persons that are erased together. */
+/** Faults in the erasure of several persons together. */
 const ofPersonsTogether: NoticedFault[] = [
   {
-    name: 'persons are erased together of whom one is kept and one not',
-    scenario: 'persons together, one of them kept and one not',
+    name: 'persons with different keepRecordings are erased together',
+    scenario: 'persons together, one with the recordings kept',
     bound: 0,
     isShort: true,
     ...remove('claim-alike'),
   },
   {
-    name: 'of persons together the fence holds nobody',
+    name: 'for persons together, the fence does not check the lease',
     scenario: 'persons together ∥ one of them is taken over',
     clauses: lease('fence'),
   },
   {
-    name: 'of persons together the completion does not ask for the lease',
+    name: 'for persons together, the completion does not check the lease',
     scenario: 'persons together ∥ the clock ∥ the reaper',
     clauses: lease('completion'),
   },
 ]
 
-/** Of the ledger and the retention, which take recordings away as well. */
+/** Faults in the ledger and the retention, which delete recordings too. */
 const ofOthers: NoticedFault[] = [
   {
-    name: 'a job that is over may be taken over',
+    name: 'an ended job may be taken over',
     scenario: 'the ledger is compared',
     ...remove('takeover-open'),
   },
   {
-    name: 'the ledger forgets what an earlier entry names',
+    name: 'an entry of the ledger is overwritten with fewer browsers',
     scenario: 'an attempt after one that wrote the ledger',
     bound: 0,
     blobs: (blobs) => ({
@@ -432,13 +432,13 @@ const ofOthers: NoticedFault[] = [
     }),
   },
   {
-    name: 'a comparison does not lock what the database knows of the ledger',
-    scenario: 'the ledger of a database that went back',
+    name: 'a comparison does not lock the state of the ledger',
+    scenario: 'the ledger of a restored database',
     ...remove('comparison-locks-state'),
   },
   {
-    name: 'the retention does not close what it deletes',
-    scenario: 'retention ∥ a chunk of a session of the last hour before it is too old, in a bucket',
+    name: 'the retention does not close the sessions it deletes',
+    scenario: 'retention ∥ a late chunk of an old session, in a bucket',
     bound: 2,
     clauses: [
       { name: 'close-session', instead: 'update sessions s set closed = s.closed' },
@@ -447,17 +447,17 @@ const ofOthers: NoticedFault[] = [
   },
   {
     name: 'the retention does not wait for uploads',
-    scenario: 'retention ∥ a chunk of a session of the last hour before it is too old, in a bucket',
+    scenario: 'retention ∥ a late chunk of an old session, in a bucket',
     ...remove('expired-is-drained'),
   },
   {
-    name: 'the retention does not lock the browsers it looks at again',
+    name: 'the retention does not lock the browsers it checks again',
     scenario: 'retention ∥ start and identify',
     bound: 2,
     ...remove('unused-locks-browser'),
   },
   {
-    name: 'the retention takes browsers that have a session again',
+    name: 'the retention deletes browsers that have a session again',
     scenario: 'retention ∥ start and identify',
     ...remove('unused-no-session'),
   },
@@ -467,13 +467,13 @@ const ofOthers: NoticedFault[] = [
     ...remove('expired-locks-persons'),
   },
   {
-    name: 'the retention does not retire the browsers it takes',
+    name: 'the retention does not retire the browsers it deletes',
     scenario: 'retention ∥ start and identify',
     ...replace('unused-retires', 'update browsers b set retired = b.retired'),
   },
 ]
 
-/** Every lock, fence, condition and order that keeps an erasure whole, taken away one at a time. */
+/** Every lock, fence, condition and order that an erasure relies on, removed one at a time. */
 export const noticedFaults: NoticedFault[] = [
   ...ofRequests,
   ...ofUploads,
@@ -483,26 +483,26 @@ export const noticedFaults: NoticedFault[] = [
   ...ofOthers,
 ]
 
-/** A fault that changes nothing, because something else holds the same. */
+/** A fault that breaks nothing, because something else ensures the same. */
 export interface RedundantFault extends Fault {
   name: string
-  /** Why the clause is there all the same. */
+  /** Why the clause exists nevertheless. */
   why: string
-  /** The scenarios that would notice, by the beginnings of their names. */
+  /** The scenarios that would detect it, by the start of their names. */
   scenarios: string[]
 }
 
 export const redundantFaults: RedundantFault[] = [
   {
-    name: 'POSTs in one statement pass over the persons that others have locked',
+    name: 'POSTs in one statement skip the persons that others have locked',
     why: 'person_write locks the row itself; this keeps the other POSTs from waiting for it',
-    scenarios: ['POSTs that go in one statement'],
+    scenarios: ['POSTs in one statement'],
     function: { name: 'persons_write', find: 'for no key update skip locked', instead: '' },
   },
   {
     name: 'the worker locks the browsers before it retires them',
     why: 'the update locks them as well; this gives the locks their order',
-    scenarios: ['in the midst of a start ∥', 'in the midst of a chunk ∥ DELETE', 'start and chunk'],
+    scenarios: ['halfway through a start ∥', 'halfway through a chunk ∥ DELETE', 'start and chunk'],
     ...remove('retire-locks-browsers'),
   },
   {
@@ -519,8 +519,8 @@ export const redundantFaults: RedundantFault[] = [
   },
   {
     name: 'the retention locks the sessions it closes',
-    why: 'the update locks them as well; this passes over those that are in use',
-    scenarios: ['in the midst of a chunk ∥ the retention', 'retention ∥ a chunk'],
+    why: 'the update locks them as well; this skips those that are in use',
+    scenarios: ['halfway through a chunk ∥ the retention', 'retention ∥ a late chunk'],
     ...remove('close-locks-session'),
   },
   {
@@ -538,7 +538,7 @@ export const redundantFaults: RedundantFault[] = [
   {
     name: 'a repeated chunk locks the one that is there',
     why: 'the statement that confirms that one has the lock of the session',
-    scenarios: ['in the midst of a confirmation ∥ the same chunk when'],
+    scenarios: ['halfway through a confirmation ∥ the same chunk after'],
     function: {
       name: 'chunk_intend',
       find: 'c.tab = in_tab and c.number = in_number\n  for update',
@@ -546,20 +546,20 @@ export const redundantFaults: RedundantFault[] = [
     },
   },
   {
-    name: 'a confirmation asks for its intent',
+    name: 'a confirmation checks its intent',
     why: 'an intent that ended before its time was ended by the uploader itself',
-    scenarios: ['an upload whose intent runs out ∥ the collector', 'an expired upload repeated'],
+    scenarios: ['an upload whose intent expires ∥ the collector', 'an expired upload repeated'],
     ...remove('confirm-intent'),
   },
   {
-    name: 'a confirmation asks for the time',
+    name: 'a confirmation checks the time',
     why: 'a caller that waits for the end of an intent ends it before going on',
-    scenarios: ['an upload whose intent runs out ∥ the collector', 'an expired upload repeated'],
+    scenarios: ['an upload whose intent expires ∥ the collector', 'an expired upload repeated'],
     ...remove('confirm-time'),
   },
   {
-    name: 'a start looks at first whether its browser is retired',
-    why: 'it looks again under the lock; this saves making a place for blobs',
+    name: 'a start checks first whether its browser is retired',
+    why: 'it checks again under the lock; this avoids creating a place for blobs',
     scenarios: ['start ∥ DELETE ∥ worker'],
     clauses: [{ name: 'browser-not-retired', within: 'start-at-first' }],
   },

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A folder: its places, which may be empty, and its files. */
+/** The subfolders of a folder, which may be empty, and its files. */
 export interface Tree {
   places: string[]
   files: Map<string, Buffer>

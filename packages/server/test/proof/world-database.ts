@@ -1,14 +1,14 @@
 /*
- * What the explored database has besides the product's own: a clock that the test moves, a history
- * of what was written, breakpoints in the midst of statements, and a state to come back to.
+ * What the tests add to the product's database: a clock that the test moves, a history of all
+ * writes, breakpoints within statements, and a saved state.
  */
 
-/** Rows whose changes are written down, to know what there was at any time. */
+/** Tables whose changes are recorded in the history. */
 const watchedTables = [
   ...['persons', 'browsers', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs'],
 ]
 
-/** In the order in which rows may be put back. */
+/** In the order in which rows can be restored. */
 const tables = [
   ...[
     'deletion_jobs',
@@ -24,15 +24,15 @@ const tables = [
 ]
 
 /**
- * The kinds of the advisory locks that are breakpoints; the other half of one is a backend. A
- * statement comes to one of the two after the other, so it stops at the next one while this is
- * locked.
+ * The first keys of the advisory locks used as breakpoints; the second key is a backend. A
+ * statement alternates between the two kinds, so it stops at the next one while this is locked
+ * again.
  */
 export const breakpointKinds = [4_711, 4_712]
 
 /**
- * Where a statement stops while the breakpoints are locked: it has read, and is about to write. If
- * it changes a row, it has locked that row.
+ * Where a statement stops while the breakpoints are locked: after its reads, before a write. If it
+ * updates a row, it has locked that row.
  */
 const stoppedWrites = {
   insert: ['persons', 'person_browsers', 'sessions', 'chunks', 'deletion_jobs', 'receipts'],
@@ -41,7 +41,7 @@ const stoppedWrites = {
 
 const emptied = [...tables].reverse().map((table) => `delete from ${table};`)
 
-/** Nothing is there any more. On a connection that fires no triggers, as are the next two. */
+/** Deletes everything. Needs a connection that fires no triggers, like the next two. */
 export const clearing = `
   ${emptied.join('\n')}
   insert into test_clock values (date_trunc('milliseconds', clock_timestamp()));
@@ -49,15 +49,15 @@ export const clearing = `
   update ledger_state set last_number = 0, compared_to = 0, compared_at = null, is_taken_over = true;
   delete from history;`
 
-/** Keeps what is there as the state that `restoring` brings back. */
+/** Saves the state that `restoring` restores. */
 export const keeping = [...tables, 'ledger_state']
   .map((table) => `delete from planted.${table}; insert into planted.${table} table ${table};`)
   .join('\n')
 
-/** All is as it was planted. */
+/** Restores the saved state. */
 export const restoring = 'call restore_planted()'
 
-// A procedure, as the plans of its statements last.
+// A procedure, so that the plans of its statements are cached.
 const restorer = `
   create procedure restore_planted() language plpgsql as $$
   begin
@@ -68,7 +68,7 @@ const restorer = `
     delete from history;
   end $$;`
 
-/** Nothing cleans up by itself here: it would take locks. */
+/** Autovacuum is off, because it would take locks. */
 export const cleaning = `vacuum history, ${tables.join()}`
 
 export async function prepareDatabase(query: (text: string) => Promise<unknown>, database: string) {
@@ -115,7 +115,7 @@ export async function prepareDatabase(query: (text: string) => Promise<unknown>,
           for each row execute function stop_at_breakpoint()`)
     }
   }
-  // Nobody but the actors takes locks here, and what has been committed need not survive.
+  // Only actors take locks here, and commits need not be durable.
   await query(`
     do $$
     declare

@@ -1,7 +1,7 @@
 import { test as base } from '../fixtures.ts'
 import { openWorld, type World } from './world.ts'
 
-/** `world`: the product's processes over a database of this file's own, their steps in our hands. */
+/** `world`: the product with a database for this file. The test controls its steps. */
 export const test = base.extend<{ world: World }>({
   world: [
     async ({ address }, use) => {

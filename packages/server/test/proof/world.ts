@@ -33,7 +33,7 @@ import {
 
 export const retryDelaysSeconds = [30, 60, 120, 240] as const
 
-/** Everything there is, as the checker reads it: with SQL and a listing of its own. */
+/** All data, which the checker reads with its own SQL and its own listing of files. */
 export interface Facts {
   now: string
   persons: Row[]
@@ -47,15 +47,15 @@ export interface Facts {
   receipts: Row[]
   ledger: Row[]
   ledgerState: Row[]
-  /** What was written to rows, in its order; see `watchedTables`. */
+  /** The writes to rows, in order; see `watchedTables`. */
   history: Written[]
-  /** Blobs and ledger entries by their keys; whatever lies in the folder is one. */
+  /** All files in the folder by their keys: blobs and ledger entries. */
   files: Map<string, Buffer>
 }
 
 export interface Written {
   at: string
-  /** The backend of the connection it was written on: each actor has one of its own. */
+  /** The backend that wrote it: each actor has its own. */
   pid: number
   place: string
   op: 'INSERT' | 'UPDATE' | 'DELETE'
@@ -66,61 +66,61 @@ export interface Written {
 // biome-ignore lint/suspicious/noExplicitAny: rows of any table, as JSON
 export type Row = Record<string, any>
 
-/** Where a process dies: everything it tries from then on fails, and nobody hears of it. */
+/** Where a process dies: everything it tries afterwards fails without effect. */
 export interface Death {
   lane: string
   at: RegExp
   when: 'before' | 'after'
 }
 
-/** What the blob store refuses, and to whom. */
+/** The calls of the blob store that fail, and in which lane. */
 export interface Failure {
   lane: string
   at: RegExp
 }
 
 /**
- * The whole product over one database and one folder of blobs. Each actor of a schedule has a
- * connection of its own; what runs outside of a schedule has another.
+ * The whole product with one database and one folder of blobs. Each actor of a schedule has its own
+ * connection; everything outside a schedule shares another.
  */
 export interface World {
   project: TestProject
   otherProject: TestProject
-  /** The product, as it is put together for real: each actor is in a process of its own. */
+  /** The real product. Each actor has its own instance, like a process. */
   app(): Awaited<ReturnType<typeof buildApp>>
   options: AttemptOptions
   recordings: Recordings
   folder: string
-  /** Of the checker alone: no fault is sown here, and it is no step. */
+  /** For the checker: without faults, and not a step. */
   eye: Sql
   query(text: string): Promise<unknown>
-  /** The connections of actors; the n-th lane has the n-th. */
+  /** The backends of the first lanes. */
   pids(count: number): Promise<number[]>
-  /** Shuts the breakpoints in the statements of these connections. */
+  /** Locks the breakpoints for the statements of these connections. */
   setBreakpoints(pids: readonly number[]): Promise<Breakpoints>
   removeBreakpoints(): Promise<unknown>
-  /** Asked before each step takes place; throws where it must not. */
+  /** Called before each step. Throws if it must not happen. */
   watch: ((what: string, key: string) => Promise<void>) | undefined
-  /** What must not take place and did; the product, which hears of it as a fault, may go on. */
+  /** What happened although it must not. The product gets it as a fault, and may continue. */
   violation: Error | undefined
   death: Death | undefined
   failure: Failure | undefined
-  /** The store behaves as a bucket: it has no places, so a late put succeeds. */
+  /** The store behaves like a bucket: it has no places, so a late put succeeds. */
   isBucket: boolean
   forward(seconds: number): Promise<void>
-  /** Nothing is there any more. */
+  /** Deletes everything. */
   clear(): Promise<void>
-  /** Keeps what is there as the state that `replant` brings back. */
+  /** Saves the state that `replant` restores. */
   keepPlanted(): Promise<void>
   replant(): Promise<void>
   facts(): Promise<Facts>
-  /** Of the recordings, as they lie in the folder. */
+  /** The keys of the recordings' files in the folder. */
   blobKeys(): string[]
   logged(): string
   close(): Promise<void>
 }
 
-/** Of a key that was not asked for some seconds, and news for others: no step of any protocol. */
+/** Statements that are not steps: cached reads of keys and secrets, and notifications. */
 const isAside =
   /from keys|update keys|pg_notify|worker_seen|project_secrets|identify_secret|identity_|public_key|ingest_usage/
 
@@ -131,7 +131,7 @@ export async function openWorld(address: DbAddress): Promise<World> {
   const eye = await connectOne(address)
   const query = (text: string) => eye.client.query(text)
   await prepareDatabase(query, address.database)
-  // Of a connection of its own, whose plans last: the setting discards those that there are.
+  // A separate connection, so that its plans are cached: changing the setting discards them.
   const planter = await connectOne(address)
   await planter.client.query('set session_replication_role = replica')
   const dbs = Array.from({ length: lanesMaximum + 1 }, () =>
@@ -192,11 +192,11 @@ export async function openWorld(address: DbAddress): Promise<World> {
       suppressions: suppressionsWith(masterKeys),
       retryDelaysSeconds,
       backupRetentionDays: 30,
-      // Renewals are steps of actors of their own.
+      // Renewals are separate actors.
       leasePace: { renewSeconds: 1e6, noteSeconds: 1e6, hungSeconds: 1e6 },
     },
     async pids(count: number) {
-      // Asked each time: a connection that was idle for long is another one by now.
+      // Read each time: a connection that was idle for long has been replaced.
       return Promise.all(ofLanes.slice(0, count).map(pidOf))
     },
     async setBreakpoints(pids: readonly number[]) {
@@ -252,7 +252,7 @@ async function pidOf(db: Db): Promise<number> {
   return row!.pid
 }
 
-/** The database as the product sees it: each statement is a step of whichever lane is running. */
+/** The database as the product sees it: each statement is a step of the current lane. */
 function productDb(world: World, outside: Db, ofLanes: Db[]): Db {
   const mine = () => {
     const lane = currentLane()
@@ -289,7 +289,7 @@ function productDb(world: World, outside: Db, ofLanes: Db[]): Db {
   }
 }
 
-/** Lanes are named `1 DELETE`, `2 worker`, ...: the number says which connection is theirs. */
+/** Lanes are named `1 DELETE`, `2 worker`, ...: the number is that of their connection. */
 const laneNumber = (lane: Lane) => Number.parseInt(lane.name, 10) - 1
 
 async function effect<T>(world: World, what: string, run: () => Promise<T>, key = ''): Promise<T> {
@@ -309,7 +309,7 @@ async function effect<T>(world: World, what: string, run: () => Promise<T>, key 
       throw new BlobFault('failed', 'The store refuses.')
     }
     const result = await run().catch((error) => {
-      if (isDeadlock(error)) world.violation ??= new Error('two actors waited for one another')
+      if (isDeadlock(error)) world.violation ??= new Error('two actors were deadlocked')
       throw error
     })
     if (isHere) throw new Crash()
@@ -329,7 +329,7 @@ function productBlobs(world: World, folder: Blobs): Blobs {
       await folder.put(key, bytes, signal)
     },
   }
-  // Which store it is, and what fault is in it, is decided call by call.
+  // The store and its fault are chosen for each call.
   const target = () => blobsOf(world.isBucket ? bucket : folder)
   const now: Blobs = {
     open: (prefix) => target().open(prefix),
@@ -357,7 +357,7 @@ function productBlobs(world: World, folder: Blobs): Blobs {
   }
 }
 
-/** A statement in a line that is short and says which one it is. */
+/** A short line that identifies a statement. */
 export function summaryOf(text: string): string {
   return text.replaceAll(/--.*$/gm, '').replaceAll(/\s+/g, ' ').trim().slice(0, 110)
 }
@@ -382,7 +382,7 @@ async function readFacts(eye: Sql, folder: string): Promise<Facts> {
   return { ...parseRows(row!.facts), files: treeOf(folder).files }
 }
 
-/** Internal ids are larger than a JavaScript number holds: they stay texts. */
+/** Internal IDs exceed the safe integers of JavaScript, so they stay text. */
 function parseRows(text: string) {
   return JSON.parse(text, ((_key: string, value: unknown, context: { source?: string }) =>
     typeof value === 'number' && !Number.isSafeInteger(value) && context.source
