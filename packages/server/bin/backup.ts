@@ -71,7 +71,7 @@ async function writeTo(path: string, progress: Progress): Promise<Result> {
       const hasDataKeys = config.KEY_DATABASE_URL === ''
       const onProgress = progress.step('Reading the database')
       for await (const one of dump(connection, { hasDataKeys, onProgress })) {
-        // Another master key than the database's own would be found out on the day of the restore.
+        // A wrong master key would otherwise be noticed only when the backup is needed.
         if (one.kind === 'schema') await refuseOtherKey(connection, masterKeys)
         yield one
       }
@@ -95,7 +95,7 @@ async function refuseOtherKey(connection: DbAddress, masterKeys: MasterKeys): Pr
   await readInstanceSecrets(db.sql, masterKeys).finally(() => db.end())
 }
 
-/** A restore into a database of its own that is thrown away, in front of a store that is only read. */
+/** Restores into a temporary database and compares the ledger, only reading the blob store. */
 async function verify(path: string, progress: Progress): Promise<Result> {
   const config = readSettings()
   const read = await openBackup(
@@ -126,7 +126,7 @@ async function verify(path: string, progress: Progress): Promise<Result> {
   }
 }
 
-/** Where the embedded PostgreSQL is not installed, it is a database of the server of DATABASE_URL. */
+/** Without the embedded PostgreSQL it is a database on the server of DATABASE_URL. */
 async function openTemporary(
   config: Config,
   folder: string,
@@ -165,7 +165,7 @@ async function rehearseLedger(
   { step }: Progress,
 ): Promise<Reapplied> {
   const onProgress = step('Comparing with the ledger of erasures')
-  // The keys of recordings are in the temporary database too, or in none.
+  // The keys of recordings are in the temporary database, or not in the backup.
   const settings = { ...config, KEY_DATABASE_URL: '' }
   const opened = await openAt(settings, { place, close: async () => {} })
   let reapplied: Reapplied | undefined
@@ -184,7 +184,7 @@ async function rehearseLedger(
 const startOfName = 'verify-'
 const abandonedSeconds = 3_600
 
-/** In the data folder, which is closed to others and has room; what a killed check left there is removed. */
+/** In the data folder, which is private and has space. Removes what killed checks left there. */
 async function newFolder({ DATA_DIR }: Config): Promise<string> {
   const home = resolve(DATA_DIR)
   await makeDirectories(home)

@@ -377,7 +377,7 @@ describe('the commands', () => {
       [['backup', made('c')], otherKey, 1, /master key .* is not the key that encrypted/],
       [['restore', made('none')], {}, 1, /The file .*none does not exist/],
       [['restore', made('folder')], {}, 1, /is a folder/],
-      [['restore', made('text')], {}, 1, /is no backup of Lethe/],
+      [['restore', made('text')], {}, 1, /is not a backup of Lethe/],
       [['restore', made('newer')], {}, 1, /made by a newer version of Lethe/],
       [
         ['restore', made('good')],
@@ -386,7 +386,7 @@ describe('the commands', () => {
         /encrypted with another master key \(its id is k1\)/,
       ],
       [['restore', made('good')], {}, 1, /The database is not empty/],
-      [['backup', 'verify', made('cut')], {}, 1, /was cut off/],
+      [['backup', 'verify', made('cut')], {}, 1, /is incomplete/],
     ]
     for (const [words, settings, code, line] of cases) {
       const ended = await runLethe(words, { ...env, ...settings })

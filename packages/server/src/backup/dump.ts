@@ -17,8 +17,8 @@ export interface DumpOptions {
 }
 
 /**
- * All rows of a database as they were at one moment, in the text format of COPY, which every
- * version of PostgreSQL reads. Nobody is kept from writing meanwhile.
+ * Reads all rows of a database as of one moment, in the text format of COPY, which every version of
+ * PostgreSQL can read. Does not block writes.
  */
 export async function* dump(
   connection: DbOptions['connection'],
@@ -76,7 +76,7 @@ async function* inParts(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   if (length > 0) yield Buffer.concat(part)
 }
 
-/** They are not part of the snapshot: as they only go up, they are read last. */
+/** Sequences are not part of the snapshot. They only increase, so they are read last. */
 function readSequences(sql: Sql): Promise<Sequence[]> {
   return sql<Sequence>`
     select format('%I.%I', schemaname, sequencename) as name,

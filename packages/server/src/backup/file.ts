@@ -15,11 +15,11 @@ import {
 import { type BackupRecord, BackupRefused, type OnProgress, type Schema } from './records.ts'
 
 /*
- * A line of JSON, then parts: 4 bytes of length (big endian), and that many sealed bytes, which hold
- * a record: compressed, the rows of tables as they are and all else as JSON. The key of the seals is
- * made for this backup and stands in the first line, wrapped by the master key: without the master
- * key a backup is of no use to anybody. Each part is sealed for its place, and the last one says
- * that it is the last, so nothing can be taken away, added or moved unnoticed.
+ * A line of JSON, then parts: 4 bytes of length (big endian), and as many sealed bytes of a
+ * compressed record, which is JSON except for the rows of tables. The parts are sealed with a key
+ * that is created for the backup and stored in the first line, wrapped by the master key: without
+ * the master key a backup cannot be read. Each part is sealed for its place, and the last one is
+ * marked as the last, so that nothing can be removed, added or moved unnoticed.
  */
 
 interface Header {
@@ -34,7 +34,7 @@ const version = 1
 const headerBytesMaximum = 4_096
 const partBytesMaximum = 64_000_000
 
-/** No browser has this id: the key of a backup is nobody's data key. */
+/** No browser has this ID, so the key of a backup cannot be used as a data key. */
 const owner = { projectId: 0, browserId: 'backup' }
 
 const compress = (bytes: Uint8Array) => promisify(gzip)(bytes, { level: constants.Z_BEST_SPEED })
@@ -45,8 +45,8 @@ const rowsMark = 1
 const jsonMark = 0
 
 /**
- * Writes a backup, readable by this user alone. The file has its name when it is whole and on the
- * disk; where that fails nothing is left of it. Returns its size and its last record.
+ * Writes a backup that only this user can read. The file gets its name when it is complete and on
+ * disk; if that fails, nothing is left of it. Returns its size and its last record.
  */
 export async function writeBackup(
   path: string,
@@ -119,12 +119,12 @@ function recordOf(plain: Buffer): BackupRecord {
 
 export interface OpenedBackup {
   schema: Schema
-  /** All of them, `schema` first; they can be read once. */
+  /** All records, `schema` first. They can be read once. */
   records: AsyncIterable<BackupRecord>
   close(): Promise<void>
 }
 
-/** Throws `BackupRefused` for what is no backup, was cut off or changed, and for a wrong master key. */
+/** Throws `BackupRefused` for a file that is no backup, is damaged, or has another master key. */
 export async function openBackup(
   path: string,
   masterKeys: MasterKeys,
@@ -161,9 +161,9 @@ async function readHeader(
   try {
     header = JSON.parse(line)
   } catch {
-    // Said below.
+    // Reported below.
   }
-  if (header?.format !== format) throw new BackupRefused(`${path} is no backup of Lethe.`)
+  if (header?.format !== format) throw new BackupRefused(`${path} is not a backup of Lethe.`)
   if (header.version !== version) {
     throw new BackupRefused(`${path} was made by a newer version of Lethe: use that one.`)
   }
@@ -191,7 +191,7 @@ async function* readParts(
   const take = async (length: number): Promise<Buffer> => {
     const bytes = await readBytes(file, at, length)
     if (bytes.length < length) {
-      throw new BackupRefused(`${path} was cut off: it ends in the middle. Take another backup.`)
+      throw new BackupRefused(`${path} is incomplete. Use another backup.`)
     }
     at += length
     return bytes
@@ -225,10 +225,9 @@ async function readBytes(file: FileHandle, position: number, length: number): Pr
   return bytes.subarray(0, filled)
 }
 
-const damaged = (path: string) =>
-  new BackupRefused(`${path} is damaged: its content is not what was written. Use another backup.`)
+const damaged = (path: string) => new BackupRefused(`${path} is damaged. Use another backup.`)
 
-/** Says of the file what the words for files elsewhere would say of DATA_DIR. */
+/** Explains file errors, which would otherwise be explained in terms of DATA_DIR. */
 function fileRefused(error: unknown, path: string): unknown {
   const { code } = error as NodeJS.ErrnoException
   const words = {

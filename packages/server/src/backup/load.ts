@@ -6,19 +6,19 @@ import { type BackupRecord, BackupRefused } from './records.ts'
 import { listTables } from './tables.ts'
 
 export interface Loaded {
-  /** When the backup was begun. */
+  /** When the backup was started. */
   createdAt: string
-  /** How many, of each table. */
+  /** The number of rows per table. */
   rows: Record<string, number>
 }
 
 type Session = Awaited<ReturnType<typeof connectOne>>
 
 /**
- * Puts a backup into an empty database, in one transaction: whole, or not at all. Its tables are
- * then as they were, so migrations that are newer are still to be applied.
+ * Restores a backup into an empty database, in one transaction. The tables are then as they were,
+ * so newer migrations must still be applied.
  *
- * Throws `BackupRefused` for a database that is not empty, and `DatabaseRefused` for a backup of a
+ * Throws `BackupRefused` if the database is not empty, and `DatabaseRefused` if the backup is of a
  * newer version.
  */
 export async function load(
@@ -28,7 +28,7 @@ export async function load(
   const session = await connectOne(connection)
   try {
     await session.client.query('begin')
-    // A service that is started meanwhile waits for the end of this.
+    // A service that starts meanwhile waits until this ends.
     await holdMigrations(session.sql)
     await refuseUnlessEmpty(session)
     const loaded = await loadInto(session, records)
@@ -36,7 +36,7 @@ export async function load(
     await session.client.query('analyze')
     return loaded
   } finally {
-    // Rolls back what did not come to its end.
+    // Rolls back what is not committed.
     await session.end()
   }
 }
@@ -81,7 +81,7 @@ async function loadInto(session: Session, records: AsyncIterable<BackupRecord>):
   }
 }
 
-/** Migrations insert a few rows; and what triggers did once is among the rows. */
+/** The backup contains the rows that migrations insert, and what triggers did. */
 async function emptyAll({ client, sql }: Session): Promise<void> {
   const names = (await listTables(sql)).map(({ name }) => name)
   await client.query(`truncate ${names.join(', ')}`)

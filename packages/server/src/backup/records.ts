@@ -1,4 +1,4 @@
-/** What a backup consists of, in this order. The rows of a table follow on it, in parts. */
+/** The records of a backup, in this order. The rows of a table follow it, in parts. */
 export type BackupRecord =
   | Schema
   | { kind: 'table'; name: string; columns: string[] }
@@ -9,7 +9,7 @@ export interface Schema {
   kind: 'schema'
   createdAt: string
   migrations: Migration[]
-  /** Whether the data keys of recordings are in this database, or in that of KEY_DATABASE_URL. */
+  /** Whether the data keys of recordings are included, and not in KEY_DATABASE_URL. */
   hasDataKeys: boolean
 }
 
@@ -18,17 +18,17 @@ export interface Migration {
   sha256: string
 }
 
-/** `name` is quoted and has its schema, as all names in a backup. */
+/** `name` is quoted and includes the schema, as all names in a backup. */
 export interface Sequence {
   name: string
   last: string
   isCalled: boolean
 }
 
-/** Bytes so far, and of how many; an estimate while a database is read. */
+/** Bytes so far and in total, which is estimated while a database is read. */
 export type OnProgress = (done: number, total: number) => void
 
-/** A backup cannot be made, read or restored; the message is one line for an operator. */
+/** A backup cannot be created, read or restored. The message is one line for an operator. */
 export class BackupRefused extends Error {
   override readonly name = 'BackupRefused'
 }

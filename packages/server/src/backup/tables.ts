@@ -3,12 +3,12 @@ import type { Sql } from '../sql.ts'
 export interface Table {
   /** Quoted, with its schema. */
   name: string
-  /** Quoted, without those that are generated. */
+  /** Quoted, without generated columns. */
   columns: string[]
   bytes: number
 }
 
-/** All tables of the database, each after those that its foreign keys refer to. */
+/** Lists all tables of the database, each after those that its foreign keys refer to. */
 export async function listTables(sql: Sql): Promise<Table[]> {
   const tables = await sql<Table & { id: string; refersTo: string[] }>`
     select c.oid::text as id, format('%I.%I', n.nspname, c.relname) as name,
@@ -33,7 +33,7 @@ export async function listTables(sql: Sql): Promise<Table[]> {
     const next = tables.filter(
       ({ id, refersTo }) => !sorted.has(id) && refersTo.every((one) => sorted.has(one)),
     )
-    if (next.length === 0) throw new Error('Foreign keys of the tables form a circle.')
+    if (next.length === 0) throw new Error('The foreign keys of the tables form a cycle.')
     for (const { id, name, columns, bytes } of next) sorted.set(id, { name, columns, bytes })
   }
   return [...sorted.values()]

@@ -11,7 +11,7 @@ import type { OnProgress } from './records.ts'
 
 export interface UpgradeOptions {
   dataDir: string
-  /** A folder with the `bin/postgres` of the old version; looked for where it is not given. */
+  /** A folder with the `bin/postgres` of the old version; if not given, it is searched. */
   programs?: string
   onProgress?: OnProgress
 }
@@ -19,17 +19,17 @@ export interface UpgradeOptions {
 export interface Upgrade {
   from: string
   to: string
-  /** How many, of each table. */
+  /** The number of rows per table. */
   rows: Record<string, number>
-  /** Where the old database is. */
+  /** Where the old database is kept. */
   kept: string
 }
 
 /**
- * Brings the embedded database of an older PostgreSQL to ours: both run for a moment, all rows go
- * from one to the other, and then the new one takes the place of the old one, which is kept. Until
- * that moment nothing of the old one is changed, so this can be killed at any time and run again.
- * Undefined where there is nothing to do.
+ * Upgrades the embedded database from an older PostgreSQL to ours: copies all rows to a new
+ * database, then replaces the old one by it and keeps the old one. Until then the old one is not
+ * changed, so this can be killed at any time and run again. Returns undefined if there is nothing
+ * to do.
  */
 export async function upgradeCluster(options: UpgradeOptions): Promise<Upgrade | undefined> {
   const { dataDir, onProgress = () => {} } = options
@@ -37,7 +37,7 @@ export async function upgradeCluster(options: UpgradeOptions): Promise<Upgrade |
   const { major: to } = await findPrograms(undefined, home)
   const from = clusterVersion(home)
   if (from === undefined) {
-    // Or one whose switch was interrupted, which any start finishes.
+    // If only the final switch was interrupted, any start finishes it.
     if (existsSync(join(home, upgradeNames.complete)))
       await (await openEmbedded({ dataDir })).close()
     else throw new EmbeddedError(`There is no database in ${home}: check DATA_DIR.`)
@@ -50,7 +50,7 @@ export async function upgradeCluster(options: UpgradeOptions): Promise<Upgrade |
   let rows: Record<string, number>
   try {
     await refuseOtherUsers(old.address)
-    // Of an earlier attempt, which may have been killed just now. The old database may have been used since.
+    // Discards an earlier attempt: the old database may have been used since.
     await stopPostmaster(join(unfinished, 'postgres'))
     for (const path of [unfinished, complete]) rmSync(path, { recursive: true, force: true })
     const fresh = await openEmbedded({ dataDir: unfinished })
@@ -68,7 +68,7 @@ export async function upgradeCluster(options: UpgradeOptions): Promise<Upgrade |
   return { from, to, rows, kept: switchClusters(home) }
 }
 
-/** Where distributions and npm put the programs of a version. */
+/** Searches where distributions and npm install the programs of a version. */
 function installedPrograms(version: string): string {
   const places = [
     `/usr/lib/postgresql/${version}`,

@@ -4,14 +4,14 @@ import { dirname, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
 /*
- * What may wait for the disk is done by a thread. What does not is done at once: to open a directory
- * whose entries have just changed, and to close, take less than a trip to a thread and back.
+ * What may wait for the disk runs in a thread. The rest runs synchronously: opening a directory
+ * whose entries have just changed, and closing, are faster than a round trip to a thread.
  */
 const openFile = promisify(open)
 const writeBytes = promisify(write)
 const sync = promisify(fsync)
 
-/** Makes the changed entries of a directory outlive a power cut. */
+/** Makes changed entries of a directory survive a power failure. */
 export const syncDirectory = sharing(async (path) => {
   const directory = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
@@ -21,7 +21,7 @@ export const syncDirectory = sharing(async (path) => {
   }
 })
 
-/** Writes a new file, which outlives a power cut once its directory is synced as well. */
+/** Writes a new file. It survives a power failure once its directory is synced too. */
 export async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
   const file = await openFile(path, 'wx', 0o600)
   try {
@@ -34,26 +34,26 @@ export async function writeDurably(path: string, bytes: Uint8Array): Promise<voi
   }
 }
 
-/** Makes a directory and what is missing above it, for its owner only, durably. */
+/** Durably creates a directory and its missing parents, accessible only to the owner. */
 export async function makeDirectories(path: string): Promise<void> {
   const wanted = resolve(path)
   const made = await mkdir(wanted, { recursive: true, mode: 0o700 })
   if (made === undefined) return
-  // `made` is the topmost one that is new: from its parent on each has a new entry.
+  // `made` is the topmost new directory: its parent, and each one below, has a new entry.
   for (let place = wanted; place.length >= made.length; place = dirname(place)) {
     await syncDirectory(dirname(place))
   }
 }
 
-/** For `.catch`: lets pass that a file or directory is not there. */
+/** For `.catch`: ignores that a file or directory does not exist. */
 export function unlessMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
 
 /**
- * Work that many ask for with the same key: a caller that asks while it is under way shares the next time
- * with all others who do, so that what is answered was found out, or done, after it was asked for.
- * What comes after the key follows from it.
+ * Shares runs of `work` among callers with the same key. A caller that comes during a run shares
+ * the next one with all others who do, so that every result was obtained after the call. `rest`
+ * follows from the key.
  */
 export function sharing<T, Rest extends unknown[]>(
   work: (key: string, ...rest: Rest) => Promise<T>,

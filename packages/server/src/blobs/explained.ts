@@ -1,16 +1,16 @@
 import { BlobFault, type BlobFaultCode } from './blobs.ts'
 import { serverCode } from './s3-faults.ts'
 
-/** Where the store is, in the words of the settings. */
+/** Where the store is, as the settings say. */
 export interface StorePlace {
-  /** `s3://bucket/prefix`; empty for the folder. */
+  /** `s3://bucket/prefix`; empty for a folder. */
   url: string
   /** Empty for AWS. */
   endpoint: string
   folder: string
 }
 
-/** What an operator can do about a fault of the store; undefined for what is none. */
+/** What an operator can do about a fault of the store; undefined for other errors. */
 export function explainBlobFault(
   error: unknown,
   place: StorePlace,
@@ -66,7 +66,7 @@ function ofBucket(error: BlobFault, { endpoint }: StorePlace): string {
   }
   const known = ofServerCode[given] ?? ofCode[error.code]
   if (known) return `${who} ${known}`
-  // Our own words are fit to be shown as they are; the server's code is all that is told of its.
+  // Our own messages can be shown. Of the server's only the code is.
   return error.cause === undefined
     ? `${error.message} (BLOBS_URL, S3_ENDPOINT)`
     : `${who} cannot be used (${given}): check BLOBS_URL and S3_ENDPOINT.`

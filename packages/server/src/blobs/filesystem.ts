@@ -26,8 +26,8 @@ const unlinksAtOnce = 8
 const passesMaximum = 10
 
 /**
- * Blobs as files of a folder. What it promises across a power cut it gets from fsync: of a file
- * before its rename, and of the directory whose entries changed.
+ * Stores blobs as files in a folder. They survive a power failure thanks to fsync: of a file before
+ * its rename, and of the directory whose entries changed.
  *
  * No symbolic link under the folder is followed. (The folder itself may be one.)
  */
@@ -68,7 +68,7 @@ function makePlace(root: string, segments: string[]): Promise<void> {
         if (codeOf(error) !== 'EEXIST') throw error
         await assertDirectory(place, segments)
       }
-      // Also when it was there: the process that created it may not have come to this line yet.
+      // Even if it existed: the process that created it may not have reached this line yet.
       await syncDirectory(parent)
     }
   })
@@ -86,9 +86,9 @@ function put(root: string, segments: string[], bytes: Uint8Array, signal?: Abort
 }
 
 /**
- * Writes a recording's blob under its own name, which costs one commit of the file system instead of
- * two: nobody reads it before `put` has returned, and what a crash leaves goes with its intent.
- * Returns whether there was none of that name.
+ * Writes a recording's blob directly under its name, with one commit of the file system instead of
+ * two: nobody reads it before `put` returns, and what a crash leaves is removed with its intent.
+ * Returns false if the name exists.
  */
 async function create(path: string, bytes: Uint8Array, signal?: AbortSignal): Promise<boolean> {
   try {
@@ -97,7 +97,7 @@ async function create(path: string, bytes: Uint8Array, signal?: AbortSignal): Pr
     return true
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false
-    // If even this fails, the first fault says why, and the caller of the put deletes it.
+    // If this fails too, the first fault says why, and the caller of the put deletes the file.
     await rm(path, { force: true }).catch(() => {})
     throw error
   }
@@ -110,13 +110,13 @@ async function replace(place: string, path: string, bytes: Uint8Array, signal?: 
     throwIfAborted(signal)
     await rename(temporary, path)
   } catch (error) {
-    // Where even this fails the first fault says why, and deletePrefix takes the leftover along.
+    // If this fails too, the first fault says why, and deletePrefix removes the leftover.
     await rm(temporary, { force: true }).catch(() => {})
     throw error
   }
 }
 
-/** The opening of a pipe would wait for its other end, and hold one of the few threads. */
+/** Without O_NONBLOCK, opening a pipe would block one of the few threads. */
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 function get(root: string, segments: string[], signal?: AbortSignal): Promise<Uint8Array> {
@@ -163,14 +163,14 @@ function deletePrefix(
     }
     const folder = join(root, ...segments)
     throwIfAborted(signal)
-    // Whatever stands on the way to the prefix and is not a directory of ours ends it here.
+    // Throws if anything on the way to the prefix is not a directory of ours.
     await nearestPlace(root, segments)
     for (let pass = 1; !(await removeTree(folder, blobLevels(segments), note)); pass++) {
       if (pass === passesMaximum) {
         throw new BlobFault('not_empty', 'Something keeps writing under a prefix being deleted.')
       }
     }
-    // Also when nothing was there: an earlier call may have crashed between its rmdir and this.
+    // Even if nothing existed: an earlier call may have crashed between its rmdir and this.
     await syncDirectory(await nearestPlace(root, segments.slice(0, -1)))
     return removed
   })
@@ -211,7 +211,7 @@ async function* keysUnder(folder: string, prefix: string): AsyncGenerator<string
       for (const entry of entries) {
         const path = `${prefix}${entry.name}`
         if (entry.isDirectory()) {
-          // No key leads deeper, and the system takes no paths of any length.
+          // No key is longer, and the system limits the length of paths.
           if (path.length < keyLengthMaximum) yield* keysUnder(join(folder, entry.name), `${path}/`)
         } else if (entry.isFile() && !entry.name.startsWith('.')) {
           yield path
@@ -225,21 +225,21 @@ async function* keysUnder(folder: string, prefix: string): AsyncGenerator<string
 
 const realPathOf = sharing((place) => realpath(place))
 
-/** The directory of these segments, as it really lies; a missing one is ENOENT. */
+/** Returns the directory of these segments. Throws if it is missing (ENOENT) or has links. */
 async function realPlace(root: string, segments: string[]): Promise<string> {
   const place = join(root, ...segments)
   if ((await realPathOf(place)) !== place) throw symbolicLink(segments)
   return place
 }
 
-/** The deepest directory there is on the way from the root to these segments. */
+/** Returns the deepest existing directory on the way from the root to these segments. */
 function nearestPlace(root: string, segments: string[]): Promise<string> {
   return nearest(join(root, ...segments), root, segments)
 }
 
 const nearest = sharing(async (place, root: string, segments: string[]): Promise<string> => {
   if (segments.length === 0) return realPlace(root, segments)
-  // What is above has been looked at by many; one look at the place itself is left.
+  // The parents are checked in shared runs, so that only the place itself is left.
   const above = await nearestPlace(root, segments.slice(0, -1))
   if (above !== join(place, '..')) return above
   const stats = await lstat(place).catch(unlessMissing)
@@ -258,11 +258,11 @@ async function assertDirectory(path: string, segments: string[]): Promise<void> 
 const notADirectory = () =>
   new BlobFault('failed', 'There is a file where a directory of the blob store should be.')
 
-/** Of an operator's own folders, such as `ledger` on another disk, the name helps; ids would not. */
+/** Names the top folder, such as `ledger`, which an operator may have linked: IDs do not help. */
 const symbolicLink = ([top = '']: string[]) =>
   new BlobFault(
     'symbolic_link',
-    `There is a symbolic link in it, at or below "${top}", and symbolic links are not followed: put the folder itself there, or mount the whole folder of the blobs.`,
+    `There is a symbolic link at or below "${top}", and symbolic links are not followed: replace it by the folder itself, or mount the whole folder of the blobs.`,
   )
 
 function throwIfAborted(signal?: AbortSignal): void {
@@ -275,7 +275,7 @@ function throwIfAborted(signal?: AbortSignal): void {
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Runs the work and turns what the system throws into a `BlobFault`. */
+/** Runs `work` and turns system errors into a `BlobFault`. */
 async function faults<T>(ofMissing: BlobFaultCode, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -298,6 +298,6 @@ function asFault(error: unknown, ofMissing: BlobFaultCode): BlobFault {
   const system = String(codeOf(error) ?? 'unknown')
   const code = system === 'ENOENT' ? ofMissing : (codes[system] ?? 'failed')
   if (code === 'blob_missing') return new BlobMissing()
-  // The system's own message holds the whole path; its code says as much.
+  // The system's message contains the path, so only the code is used.
   return new BlobFault(code, `The folder of the blobs returned ${system}.`)
 }

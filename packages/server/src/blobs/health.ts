@@ -7,18 +7,18 @@ export interface BlobsHealth {
   errorCode: string | null
 }
 
-/** How old a result may be before the store is checked again; a failure is over sooner. */
+/** How old a result may be before the store is checked again; failures are rechecked sooner. */
 const trustedMilliseconds = { ok: 30_000, unknown: 30_000, failed: 5_000 }
 
 /** How long a page waits for a check. */
 const waitMilliseconds = 2_000
 
-/** A store that needs longer for one small blob does not work. */
+/** A store that takes longer for one small blob counts as failed. */
 const checkMilliseconds = 10_000
 
 /**
- * Whether the blob store works, by what it did with a blob of its own. While a check runs, the result
- * is that of the one before, and at first `unknown`: a store that hangs holds up no page.
+ * Returns whether the blob store works, by writing a test blob. While a check runs, returns the
+ * previous result, at first `unknown`, so that a hanging store delays no page.
  */
 export function blobsHealth(blobs: Blobs | undefined): () => Promise<BlobsHealth> {
   let known: BlobsHealth = { state: 'unknown', checkedAt: null, errorCode: null }

@@ -9,7 +9,7 @@ export interface MasterKeys {
   byId: ReadonlyMap<string, KeyObject>
 }
 
-/** A setting or file that gives no usable master keys. It says what to do, and shows no key. */
+/** A setting or file has no usable master keys. The message says what to do, and shows no key. */
 export class MasterKeyRefused extends Error {
   override readonly name = 'MasterKeyRefused'
 }
@@ -18,8 +18,8 @@ const keyBytes = 32
 const idPattern = /^[A-Za-z0-9_-]{1,32}$/
 
 /**
- * Reads `id:base64,id:base64…` (commas or line ends between them), the first of which wraps. Each
- * key is 32 bytes. Throws `MasterKeyRefused`.
+ * Reads `id:base64,id:base64…`, separated by commas or line ends. The first key wraps. Each is 32
+ * bytes. Throws `MasterKeyRefused`.
  */
 export function parseMasterKeys(text: string): MasterKeys {
   const byId = new Map<string, KeyObject>()
@@ -43,7 +43,7 @@ export function parseMasterKeys(text: string): MasterKeys {
 
 function keyOf(id: string, encoded: string): KeyObject {
   const bytes = Buffer.from(encoded, 'base64')
-  // Buffer skips what is not base64; encoding again shows whether it did.
+  // Buffer skips invalid characters; encoding again shows whether it did.
   const standard = encoded.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
   if (bytes.length !== keyBytes || bytes.toString('base64').replace(/=+$/, '') !== standard) {
     throw new MasterKeyRefused(`The master key ${id} is not 32 bytes in base64.`)
@@ -54,12 +54,12 @@ function keyOf(id: string, encoded: string): KeyObject {
 }
 
 /**
- * The master keys in a file, which is made with one random key where it is missing, readable by
- * its owner only. Any number of processes may start at once: all get the same key.
+ * Reads the master keys from a file. If it is missing, creates it with one random key, readable
+ * only by its owner. Processes that start at the same time all get the same key.
  *
- * `apartFrom` are the folders of the database and the blobs: a key beside what it seals would be
- * in each copy of it. Throws `MasterKeyRefused` for such a path, for a file others may read, and
- * for one that holds no keys; a file that cannot be written or read is a fault.
+ * `apartFrom` are the folders of the database and the blobs: a key stored there would be in each
+ * copy of the data it protects. Throws `MasterKeyRefused` for such a path, for a file that others
+ * may read, and for one without keys; a file that cannot be written or read is a fault.
  */
 export async function masterKeyFile(
   path: string,
@@ -70,8 +70,8 @@ export async function masterKeyFile(
   const place = join(await realpath(folder), basename(path))
   await assertApart(place, apartFrom)
   if (!(await isThere(place))) await createKeyFile(place)
-  // Also when it was there: who made it may not have come so far, and a key that is lost in a
-  // power cut takes with it what it has wrapped by then.
+  // Even if it existed: the process that created it may not have synced it yet, and if the key is
+  // lost in a power failure, so is everything it has wrapped by then.
   await syncDirectory(dirname(place))
   await assertApart(await realpath(place), apartFrom)
   const file = await open(place, 'r')
@@ -97,15 +97,15 @@ async function assertApart(place: string, apartFrom: readonly string[]): Promise
 }
 
 /**
- * Writes a whole file first and gives it its name by `link`, which fails where the name is taken:
- * so nobody reads half a key, and of several processes one wins.
+ * Writes a temporary file and names it with `link`, which fails if the name exists: nobody reads
+ * half a key, and one of several processes wins.
  */
 async function createKeyFile(path: string): Promise<void> {
   const folder = dirname(path)
   const temporary = join(folder, `.master-key-${randomUUID()}`)
   const file = await open(temporary, 'wx', 0o600)
   try {
-    // A random id: if the file is lost and created again, data keys say which key they miss.
+    // A random ID: if the file is lost and created again, data keys tell which key is missing.
     const id = `k${randomBytes(4).toString('hex')}`
     await file.writeFile(`${id}:${randomBytes(keyBytes).toString('base64')}\n`)
     await file.sync()

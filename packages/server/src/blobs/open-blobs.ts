@@ -2,26 +2,26 @@ import { BlobFault, type Blobs } from './blobs.ts'
 import { openFolder } from './filesystem.ts'
 
 export interface BlobsOptions {
-  /** `s3://bucket` or `s3://bucket/prefix`; without it the folder is used. */
+  /** `s3://bucket` or `s3://bucket/prefix`. The folder is used if it is not set. */
   url?: string
-  /** An S3 server other than AWS, `https://host:port`. Buckets are then named in the path. */
+  /** An S3 server other than AWS, `https://host:port`. The path then contains the bucket's name. */
   endpoint?: string
-  /** Made where it is missing. */
+  /** Created if it is missing. */
   folder: string
 }
 
-/** Opens the store without a request to it; `check()` says whether it works. */
+/** Opens the store without sending a request; `check()` tests it. */
 export async function openBlobs(options: BlobsOptions): Promise<Blobs> {
   if (options.url === undefined) return openFolder(options.folder)
-  // The SDK of AWS takes its time to load, and most installations never need it.
+  // The AWS SDK is slow to load, and most installations never need it.
   const { openBucket } = await import('./s3.ts')
   return openBucket({ url: options.url, ...(options.endpoint && { endpoint: options.endpoint }) })
 }
 
-/** Part of the caller's work, and no fault of the store. */
+/** Expected by callers, and no faults of the store. */
 const expected = new Set(['blob_missing', 'prefix_gone', 'aborted', 'invalid_key'])
 
-/** The same store; `onFault` gets the code of each of its faults. */
+/** Returns the same store, which calls `onFault` with the code of each fault. */
 export function observed(blobs: Blobs, onFault: (code: string) => void): Blobs {
   const note = (error: unknown): never => {
     const code = error instanceof BlobFault ? error.code : 'failed'

@@ -12,32 +12,32 @@ export interface BucketOptions {
   url: string
   /** An S3 server other than AWS, `https://host:port`. */
   endpoint?: string
-  /** The longest a request may take, its repetitions included; default 30. */
+  /** The longest a request may take, including retries; default 30. */
   requestSeconds?: number
 }
 
-/** A bucket, the prefix of all keys in it (empty or with a slash at its end), and what it lacks. */
+/** A bucket, the prefix of all keys in it (empty or ending with a slash), and what it supports. */
 export interface Bucket {
   client: S3Client
   name: string
   base: string
   requestSeconds: number
-  /** False once the server said that it does not offer it. */
+  /** False once the server has said that it does not support it. */
   offers: { versions: boolean; bulkDelete: boolean; multipart: boolean }
 }
 
 /**
- * Credentials and region are found by the SDK's own chain: environment, shared configuration, web
+ * The SDK finds credentials and region in its usual order: environment, shared configuration, web
  * identity, container, instance. Throws `BlobFault`.
  */
 export async function connectBucket(given: BucketOptions): Promise<Bucket> {
   const { url, endpoint, requestSeconds = 30 } = given
   const place = parseUrl(url)
   const options = {
-    // A bucket named in the host needs a DNS entry of its own, which other servers seldom have.
+    // A bucket named in the host needs its own DNS entry, which other servers rarely have.
     ...(endpoint && { endpoint, forcePathStyle: true }),
-    // Other servers know neither the newer checksums nor their trailers. What is uploaded is
-    // covered by the signature, and what is read by its seal.
+    // Other servers do not support the newer checksums and their trailers. The signature covers
+    // uploads, and the seal covers what is read.
     requestChecksumCalculation: 'WHEN_REQUIRED' as const,
     responseChecksumValidation: 'WHEN_REQUIRED' as const,
     followRegionRedirects: true,
@@ -52,7 +52,7 @@ export async function connectBucket(given: BucketOptions): Promise<Bucket> {
   const region = await client.config.region().catch(() => undefined)
   if (!region) {
     if (!endpoint) throw new BlobFault('failed', 'No AWS region is set for the bucket.')
-    // Other servers take it as a word of the signature and seldom look at it.
+    // Other servers need it for the signature only and rarely check it.
     client = new S3Client({ ...options, region: 'us-east-1' })
   }
   addContentMd5(client)
@@ -69,7 +69,7 @@ function parseUrl(url: string): Pick<Bucket, 'name' | 'base'> {
   return { name, base }
 }
 
-/** Some servers refuse a bulk delete without Content-MD5, which the SDK no longer sends. */
+/** Some servers reject a bulk delete without Content-MD5, which the SDK no longer sends. */
 function addContentMd5(client: S3Client): void {
   client.middlewareStack.add(
     (next, context) => (args) => {
@@ -87,13 +87,13 @@ function addContentMd5(client: S3Client): void {
 const isBytes = (body: unknown): body is string | Uint8Array =>
   typeof body === 'string' || body instanceof Uint8Array
 
-/** Runs one request with an end to its time, reading of the body included. Throws `BlobFault`. */
+/** Runs a request with a timeout that includes reading the body. Throws `BlobFault`. */
 export async function request<T>(
   { requestSeconds }: Bucket,
   signal: AbortSignal | undefined,
   work: (options: { abortSignal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
-  // Not AbortSignal.timeout: each of its timers lives to its end, however soon the response came.
+  // Not AbortSignal.timeout: its timer cannot be cleared when the response has come.
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(), requestSeconds * 1_000)
   const abortSignal = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal

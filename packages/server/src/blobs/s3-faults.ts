@@ -27,8 +27,8 @@ interface SdkError {
 }
 
 /**
- * What the SDK threw as a `BlobFault`. A request that was cut off may end with any error, so the
- * signals say why: the caller's, or the end of its time.
+ * Turns an error of the SDK into a `BlobFault`. An aborted request may end with any error, so the
+ * signals tell why: the caller's, or the timeout.
  */
 export function s3Fault(error: unknown, signal?: AbortSignal, deadline?: AbortSignal): BlobFault {
   if (error instanceof BlobFault) return error
@@ -43,7 +43,7 @@ export function s3Fault(error: unknown, signal?: AbortSignal, deadline?: AbortSi
   const code = faultCode(error)
   if (code === 'blob_missing') return new BlobMissing({ cause: error })
   const status = statusOf(error)
-  const words = `The S3 server gave ${serverCode(error)}${status ? ` (${status})` : ''}.`
+  const words = `The S3 server returned ${serverCode(error)}${status ? ` (${status})` : ''}.`
   return new BlobFault(code, words, { cause: error })
 }
 
@@ -55,14 +55,14 @@ function faultCode(error: unknown): BlobFaultCode {
   return status === 507 ? 'store_full' : 'failed'
 }
 
-/** The server has no such request. Some say it with their status alone. */
+/** The server does not support the request. Some say so only by status. */
 export function isNotOffered(error: unknown): boolean {
   const cause = error instanceof BlobFault ? error.cause : error
   const status = statusOf(cause)
   return serverCode(cause) === 'NotImplemented' || status === 501 || status === 405
 }
 
-/** The error's code in the server's words, safe to print. */
+/** The server's error code, safe to print. */
 export function serverCode(error: unknown): string {
   const { Code, code, name } = error as SdkError
   const words = Code ?? code ?? name ?? ''

@@ -20,9 +20,9 @@ export interface Upload {
 
 export interface Listing {
   bucket: Bucket
-  /** As the bucket has it, base included. */
+  /** Including the base of the bucket. */
   prefix: string
-  /** Undefined: as many as the server puts on a page, at most 1,000. */
+  /** If undefined, the server decides; at most 1,000. */
   pageMaximum?: number
   signal?: AbortSignal
 }
@@ -35,9 +35,9 @@ interface Page<Item, Place> {
 }
 
 /**
- * A page may be empty and yet not the last. A server that says there is more, and not where, ends
- * the pages: a deletion lists again from the start, and none is taken for the proof that
- * nothing is left unless it came to its end (`isEmpty` in s3.ts asks for that).
+ * Yields pages, which may be empty without being the last. If a server says that there is more, but
+ * not where, the listing ends and returns false: a deletion then lists again from the start, and
+ * `isEmpty` in s3.ts accepts only a complete listing.
  */
 async function* pagesOf<Item, Place>(
   read: (from: Place | undefined) => Promise<Page<Item, Place>>,
@@ -56,15 +56,15 @@ export function versionPages({ bucket, prefix, pageMaximum, signal }: Listing) {
   return pagesOf<Stored, Place>(async (from) => {
     const asked = { Bucket: bucket.name, Prefix: prefix, MaxKeys: pageMaximum }
     const command = new ListObjectVersionsCommand({ ...asked, ...from })
-    const answer = await request(bucket, signal, (options) => bucket.client.send(command, options))
-    const { Versions = [], DeleteMarkers = [], IsTruncated, NextKeyMarker: key } = answer
+    const page = await request(bucket, signal, (options) => bucket.client.send(command, options))
+    const { Versions = [], DeleteMarkers = [], IsTruncated, NextKeyMarker: key } = page
     return {
       items: [
         ...Versions.map((version) => storedOf(version, false)),
         ...DeleteMarkers.map((marker) => storedOf(marker, true)),
       ],
       isTruncated: IsTruncated,
-      next: key ? { KeyMarker: key, VersionIdMarker: answer.NextVersionIdMarker } : undefined,
+      next: key ? { KeyMarker: key, VersionIdMarker: page.NextVersionIdMarker } : undefined,
     }
   })
 }
@@ -73,8 +73,8 @@ export function objectPages({ bucket, prefix, pageMaximum, signal }: Listing) {
   return pagesOf<Stored, string>(async (ContinuationToken) => {
     const asked = { Bucket: bucket.name, Prefix: prefix, MaxKeys: pageMaximum }
     const command = new ListObjectsV2Command({ ...asked, ContinuationToken })
-    const answer = await request(bucket, signal, (options) => bucket.client.send(command, options))
-    const { Contents = [], IsTruncated, NextContinuationToken } = answer
+    const page = await request(bucket, signal, (options) => bucket.client.send(command, options))
+    const { Contents = [], IsTruncated, NextContinuationToken } = page
     const items = Contents.map((entry) => storedOf(entry, false))
     return { items, isTruncated: IsTruncated, next: NextContinuationToken || undefined }
   })
@@ -85,12 +85,12 @@ export function uploadPages({ bucket, prefix, pageMaximum, signal }: Listing) {
   return pagesOf<Upload, Place>(async (from) => {
     const asked = { Bucket: bucket.name, Prefix: prefix, MaxUploads: pageMaximum }
     const command = new ListMultipartUploadsCommand({ ...asked, ...from })
-    const answer = await request(bucket, signal, (options) => bucket.client.send(command, options))
-    const { Uploads = [], IsTruncated, NextKeyMarker: key } = answer
+    const page = await request(bucket, signal, (options) => bucket.client.send(command, options))
+    const { Uploads = [], IsTruncated, NextKeyMarker: key } = page
     return {
       items: Uploads.map(({ Key = '', UploadId = '' }) => ({ name: Key, uploadId: UploadId })),
       isTruncated: IsTruncated,
-      next: key ? { KeyMarker: key, UploadIdMarker: answer.NextUploadIdMarker } : undefined,
+      next: key ? { KeyMarker: key, UploadIdMarker: page.NextUploadIdMarker } : undefined,
     }
   })
 }

@@ -11,37 +11,37 @@ import { type Bucket, request } from './s3-bucket.ts'
 import { isNotOffered, serverCode } from './s3-faults.ts'
 import { objectPages, type Stored, uploadPages, versionPages } from './s3-listing.ts'
 
-/** Few enough that no request takes long, so that progress is seen. A page makes four. */
+/** Few enough that no request takes long, so that progress shows. A page takes four requests. */
 const deletesARequest = 250
 export const requestsAtOnce = 8
-/** Passes in which the first thing listed was listed first before: it did not go. */
+/** Passes without progress: the first entry listed is the same as before. */
 const stalledPassesMaximum = 6
-/** However much a server shows in a pass: something keeps writing. */
+/** After this many passes something must still be writing. */
 const passesMaximum = 10_000
 const pauseMaximumMilliseconds = 2_000
 
-/** Codes of a single blob in a bulk delete that may be gone the next time. */
+/** Error codes of single blobs in a bulk delete that may succeed the next time. */
 const passing = new Set(['InternalError', 'SlowDown', 'ServiceUnavailable', 'OperationAborted'])
 const goneAlready = new Set(['NoSuchKey', 'NoSuchVersion', 'NoSuchUpload'])
 
 interface Removal extends Pick<DeletePrefixOptions, 'signal'> {
   bucket: Bucket
-  /** As the bucket has it, base included. */
+  /** Including the base of the bucket. */
   prefix: string
-  /** Only blobs of exactly this name; undefined: all under the prefix. */
+  /** Only blobs with exactly this name; if undefined, all under the prefix. */
   only?: string
   removed: Removed
   report(): void
-  /** The first entry that this pass found, and the code of one that the server would not delete. */
+  /** The first entry of this pass, and the error code of one that the server did not delete. */
   first: string | undefined
   refusal: string | undefined
 }
 
 /**
- * Removes what is listed until nothing is. One pass goes through all listings; the next one begins
- * at their start: blobs may have come into pages already read, a bulk delete may have failed for
- * some, a server may list late. Or skip pages: Swift 2.30 returns a wrong marker for versions, and
- * so shows one page in a pass.
+ * Removes what is listed until nothing is. Each pass reads all listings from the start: blobs may
+ * have been added to pages already read, a bulk delete may have failed for some, a server may list
+ * late or skip pages (Swift 2.30 returns a wrong marker for versions, so it shows one page per
+ * pass).
  */
 export async function removeAll(
   bucket: Bucket,
@@ -70,16 +70,16 @@ export async function removeAll(
 
 async function pause(stalled: number, signal?: AbortSignal): Promise<void> {
   const milliseconds = Math.min(pauseMaximumMilliseconds, 100 * 2 ** stalled)
-  // Cut off, the next request says so.
+  // If it is aborted, the next request says so.
   await sleep(milliseconds, undefined, signal && { signal }).catch(() => {})
 }
 
 async function removeListed(removal: Removal): Promise<void> {
   const { bucket } = removal
   if (bucket.offers.versions) await removeVersions(removal)
-  // Never what the listing of versions showed: on a versioned bucket a delete without a version
-  // leaves a marker. So here is something only where a server does not offer that listing, or
-  // takes the request for one of a plain listing.
+  // Only if the listing of versions showed nothing: on a versioned bucket, a delete without a
+  // version leaves a marker. So this finds blobs only if the server does not support that listing,
+  // or treats it as a plain one.
   if (removal.first === undefined) {
     for await (const page of objectPages(removal)) await removePage(removal, page)
   }
@@ -96,7 +96,7 @@ async function removeVersions(removal: Removal): Promise<void> {
   }
 }
 
-/** Without a listing of versions an erasure is only complete where there are none. */
+/** Without a listing of versions an erasure is complete only if the bucket keeps none. */
 export async function assertUnversioned(bucket: Bucket, signal?: AbortSignal): Promise<void> {
   try {
     const { Status } = await request(bucket, signal, (options) =>
@@ -107,7 +107,7 @@ export async function assertUnversioned(bucket: Bucket, signal?: AbortSignal): P
     if (isNotOffered(error)) return
     throw error
   }
-  throw new BlobFault('versions_hidden', 'The bucket keeps versions, and does not list them.')
+  throw new BlobFault('versions_hidden', 'The bucket keeps versions but does not list them.')
 }
 
 async function removePage(removal: Removal, page: Stored[]): Promise<void> {
@@ -135,7 +135,7 @@ async function removePart(removal: Removal, part: Stored[]): Promise<void> {
 const nameOf = ({ name, versionId }: Pick<Stored, 'name' | 'versionId'>) =>
   `${name}\n${versionId ?? ''}`
 
-/** Returns which of them are still there. The response is 200 whatever happened to each. */
+/** Returns those that still exist. The response is 200 even if some failed. */
 async function deleteInBulk(removal: Removal, part: Stored[]): Promise<Set<string>> {
   const { bucket, signal } = removal
   const Objects = part.map(({ name, versionId }) => ({
@@ -164,7 +164,7 @@ async function deleteInBulk(removal: Removal, part: Stored[]): Promise<Set<strin
   return failed
 }
 
-/** A code that will not pass is told rather than one that may. */
+/** Prefers a permanent error code to a temporary one. */
 function refuse(removal: Removal, code: string): void {
   if (removal.refusal === undefined || passing.has(removal.refusal)) removal.refusal = code
 }
@@ -184,7 +184,7 @@ async function deleteEach(removal: Removal, part: Stored[]): Promise<Set<string>
       const code = refusalOf(error)
       if (goneAlready.has(code)) return
       if (!(error instanceof BlobFault) || error.code !== 'access_denied') throw error
-      // One blob that is kept does not keep the others.
+      // One blob that cannot be deleted does not stop the others.
       refuse(removal, code)
       failed.add(nameOf(stored))
     }

@@ -18,14 +18,13 @@ import { type Listing, objectPages, type Stored, uploadPages, versionPages } fro
 import { assertUnversioned, removeAll, requestsAtOnce } from './s3-removal.ts'
 
 /**
- * Blobs in a bucket of S3 or of a server that speaks like it. Needed permissions: PutObject,
+ * Stores blobs in a bucket of S3 or of a compatible server. Required permissions: PutObject,
  * GetObject, DeleteObject, DeleteObjectVersion, AbortMultipartUpload on the objects; ListBucket,
  * ListBucketVersions, ListBucketMultipartUploads on the bucket (GetBucketVersioning where versions
  * cannot be listed).
  *
- * What a server does not offer is found out at the first use and done otherwise: without a bulk
- * delete, one by one; without a listing of versions, by the plain listing, if the bucket says that
- * it keeps no versions.
+ * What a server does not support is found at the first use and replaced: bulk deletes by single
+ * ones, the listing of versions by the plain one, if the bucket says that it keeps no versions.
  */
 export async function openBucket(options: BucketOptions): Promise<Blobs> {
   const bucket = await connectBucket(options)
@@ -81,7 +80,7 @@ async function get(bucket: Bucket, name: string, signal?: AbortSignal): Promise<
   })
 }
 
-/** Each listing has to come to its end without an entry, whatever the others say. */
+/** Each listing must be complete and empty. */
 async function isEmpty(listing: Listing): Promise<boolean> {
   if (!(await showsNothing(objectPages(listing)))) return false
   try {
@@ -98,13 +97,13 @@ async function isEmpty(listing: Listing): Promise<boolean> {
   }
 }
 
-/** A blob under a delete marker is there as much as any other: its versions are still stored. */
+/** Includes blobs under a delete marker: their versions are still stored. */
 async function visit(listing: Listing, onKeys: OnKeys): Promise<void> {
   const { base } = listing.bucket
   let last: string | undefined
   const tell = async (page: Stored[]) => {
     const names: string[] = []
-    // The versions of a name come one after the other.
+    // The versions of a name are adjacent.
     for (const { name, isMarker } of page) {
       if (isMarker || name === last) continue
       names.push(name.slice(base.length))
@@ -113,7 +112,7 @@ async function visit(listing: Listing, onKeys: OnKeys): Promise<void> {
     if (names.length > 0) await onKeys(names)
   }
   for await (const page of versionPagesIfOffered(listing)) await tell(page)
-  // A server without versions may list none.
+  // A server without versions may list nothing there.
   if (last === undefined) for await (const page of objectPages(listing)) await tell(page)
 }
 

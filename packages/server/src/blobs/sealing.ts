@@ -9,18 +9,18 @@ import { release } from '../release.ts'
 import type { MasterKeys } from './master-keys.ts'
 
 /*
- * Envelope encryption. Each browser has a random data key; its chunks are sealed with it. The data
- * key is kept wrapped, that is sealed by a master key of the instance. Both are AES-256-GCM (NIST
+ * Envelope encryption. Each browser has a random data key that seals its chunks. The data key is
+ * stored wrapped, that is, sealed by a master key of the installation. Both use AES-256-GCM (NIST
  * SP 800-38D) of node:crypto in one format:
  *
  *   version, 1 byte (1) | nonce, 12 bytes | ciphertext, as long as the plain bytes | tag, 16 bytes
  *
- * The additional data ties the sealed bytes to their place, so that they open nowhere else.
+ * The additional data ties the sealed bytes to their place: they cannot be opened anywhere else.
  *
- * Nonces are random. Section 8.3 of the NIST paper allows 2^32 of them a key, for a chance of a
+ * Nonces are random. Section 8.3 of the NIST paper allows 2^32 per key, for a chance of a
  * repetition of at most 2^-32. A data key stays far below: a browser that uploads a chunk a second
- * for its whole life gets there after 136 years. A master key gets there after 2^32 wraps, one for
- * each browser and rotation: change it before it has wrapped four thousand million data keys.
+ * reaches it after 136 years. A master key reaches it after 2^32 wraps, one per browser and
+ * rotation: rotate it before it has wrapped four billion data keys.
  */
 
 const version = 1
@@ -28,7 +28,7 @@ const nonceBytes = 12
 const tagBytes = 16
 const dataKeyBytes = 32
 
-/** What sealing adds to the plain bytes. */
+/** The bytes that sealing adds. */
 export const sealOverheadBytes = 1 + nonceBytes + tagBytes
 
 /** The place of a chunk. Numbers are counted for each tab of a session. */
@@ -39,7 +39,7 @@ export interface ChunkContext {
   number: number
 }
 
-/** The tab of packs, which hold the chunks of a finished session; a page cannot name it. */
+/** The tab of packs, which contain the chunks of a finished session. No page can use it. */
 export const packTab = ''
 
 export interface DataKeyOwner {
@@ -47,16 +47,16 @@ export interface DataKeyOwner {
   browserId: string
 }
 
-/** As it is stored: which master key wrapped it, and the 61 bytes. */
+/** A data key as stored: the master key that wrapped it, and the 61 bytes. */
 export interface WrappedDataKey {
   masterKeyId: string
   wrapped: Uint8Array
 }
 
 /**
- * Sealed bytes that do not open: cut short (`length`), of a format not known here (`version`), or
- * changed, moved to another place or sealed by another key (`authentication`). Or the master key
- * that wrapped a data key is not among the configured ones (`master_key_unknown`).
+ * Sealed bytes cannot be opened: truncated (`length`), of an unknown format (`version`), or
+ * changed, moved or sealed with another key (`authentication`). Or the master key that wrapped a
+ * data key is not configured (`master_key_unknown`).
  */
 export class SealBroken extends Error {
   override readonly name = 'SealBroken'
@@ -68,7 +68,7 @@ export class SealBroken extends Error {
   }
 }
 
-/** 32 random bytes. Made once a browser; never logged, never stored but wrapped. */
+/** 32 random bytes, created once per browser. Never logged, and only stored wrapped. */
 export function createDataKey(): Uint8Array {
   return randomBytes(dataKeyBytes)
 }
@@ -100,8 +100,8 @@ export function unwrapDataKey(
 }
 
 /**
- * The same data key under the first of the master keys, or undefined when it is there already.
- * For the rotation: add a new key in front, rewrap all, then take the old key away.
+ * Returns the data key wrapped by the first master key, or undefined if it already is. For a
+ * rotation: add a new key in front, rewrap all data keys, then remove the old key.
  */
 export function rewrap(
   masterKeys: MasterKeys,
@@ -117,27 +117,27 @@ export function rewrap(
   }
 }
 
-/** Seals a chunk for its place; `sealOverheadBytes` longer than the plain bytes. */
+/** Seals a chunk for its place. The result is `sealOverheadBytes` longer. */
 export function seal(dataKey: Uint8Array, context: ChunkContext, bytes: Uint8Array): Uint8Array {
   return encrypt(keyObject(dataKey), chunkPlace(context), bytes)
 }
 
-/** The plain bytes of a sealed chunk. Throws `SealBroken`. */
+/** Opens a sealed chunk. Throws `SealBroken`. */
 export function open(dataKey: Uint8Array, context: ChunkContext, sealed: Uint8Array): Uint8Array {
   return decrypt(keyObject(dataKey), chunkPlace(context), sealed)
 }
 
-/** Seals a part of a backup; `header` is that of the whole, `number` counts the parts from 0. */
+/** Seals a part of a backup with this `header`; `number` counts the parts from 0. */
 export function sealPart(dataKey: Uint8Array, header: string, number: number, bytes: Uint8Array) {
   return encrypt(keyObject(dataKey), partPlace(header, number), bytes)
 }
 
-/** The plain bytes of a part of a backup. Throws `SealBroken`. */
+/** Opens a part of a backup. Throws `SealBroken`. */
 export function openPart(dataKey: Uint8Array, header: string, number: number, sealed: Uint8Array) {
   return decrypt(keyObject(dataKey), partPlace(header, number), sealed)
 }
 
-// JSON of an array of strings and integers: no two different places are written alike.
+// JSON of an array of strings and integers, so that different places have different texts.
 function chunkPlace({ projectId, sessionId, tab, number }: ChunkContext): Buffer {
   return Buffer.from(JSON.stringify(['lethe chunk', version, projectId, sessionId, tab, number]))
 }
@@ -150,7 +150,7 @@ function dataKeyPlace(masterKeyId: string, { projectId, browserId }: DataKeyOwne
   return Buffer.from(JSON.stringify(['lethe data key', version, masterKeyId, projectId, browserId]))
 }
 
-// A cipher made from the bytes of a key takes some fifty microseconds, from this one a few.
+// Creating a cipher from raw key bytes takes some fifty microseconds, from this a few.
 const keyObject = (dataKey: Uint8Array) => createSecretKey(dataKey)
 
 function encrypt(key: KeyObject, place: Buffer, bytes: Uint8Array): Uint8Array {
@@ -166,7 +166,7 @@ function encrypt(key: KeyObject, place: Buffer, bytes: Uint8Array): Uint8Array {
 
 function decrypt(key: KeyObject, place: Buffer, sealed: Uint8Array): Uint8Array {
   if (sealed.length < sealOverheadBytes) {
-    throw new SealBroken('length', 'Sealed bytes were cut short.')
+    throw new SealBroken('length', 'Sealed bytes were truncated.')
   }
   if (sealed[0] !== version) {
     throw new SealBroken('version', 'Sealed bytes have an unknown format.')
@@ -179,11 +179,14 @@ function decrypt(key: KeyObject, place: Buffer, sealed: Uint8Array): Uint8Array 
   decipher.setAuthTag(sealed.subarray(-tagBytes))
   const bytes = decipher.update(sealed.subarray(1 + nonceBytes, -tagBytes))
   try {
-    // GCM holds nothing back, so this only checks the tag. Before it the bytes mean nothing.
+    // In GCM this only checks the tag. Until then the bytes must not be used.
     decipher.final()
   } catch {
     bytes.fill(0)
-    throw new SealBroken('authentication', 'Sealed bytes were changed, moved or sealed elsewhere.')
+    throw new SealBroken(
+      'authentication',
+      'Sealed bytes were changed or moved, or the key is wrong.',
+    )
   }
   return bytes
 }

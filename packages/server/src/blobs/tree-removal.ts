@@ -10,20 +10,20 @@ const unlinksAtOnce = 8
 const entriesAPart = 256
 
 /**
- * Removes a folder with all that is in it. `onPart` is told what each part removed; what it throws
- * ends the removal. Returns false when something came into the folder meanwhile. `levels`: how many
- * folders lie between it and its blobs; undefined where any may.
+ * Removes a folder and its content. Calls `onPart` with what each part removed; if it throws, the
+ * removal ends. Returns false if something was added meanwhile. `levels` is the number of folder
+ * levels above the blobs; undefined if any number.
  *
- * What is neither a file nor a directory of this file system stays, as what it leads to would, and
- * so does what stands on another level than it should: a file where a session's folder was says
- * that the folder is elsewhere. It is thrown as a fault when the rest is gone.
+ * Keeps what is neither a file nor a directory of this file system, and what is on the wrong level:
+ * a file in place of a session's folder means that the folder was moved. After removing the rest,
+ * throws a fault for it.
  */
 export async function removeTree(
   folder: string,
   levels: number | undefined,
   onPart: (removed: Removed) => void,
 ): Promise<boolean> {
-  let strange: BlobFault | undefined
+  let foreign: BlobFault | undefined
   const device = await deviceOf(folder)
   for await (const part of entriesOf(folder)) {
     const removed = { blobs: 0, bytes: 0 }
@@ -32,17 +32,17 @@ export async function removeTree(
     onPart(removed)
     for (const entry of part.filter((one) => !isBlobFile(one, levels))) {
       const fault = await faultOf(folder, entry, { device, levels })
-      strange ??= fault
+      foreign ??= fault
       if (!fault) await removeTree(join(folder, entry.name), below(levels), onPart)
     }
   }
-  if (strange) throw strange
+  if (foreign) throw foreign
   return removeFolder(folder)
 }
 
 /**
- * The blobs under a folder, some at a time, by their paths from there. Throws for what is strange
- * there, as `removeTree` does.
+ * Lists the blobs under a folder, some at a time, by their relative paths. Throws for foreign
+ * entries as `removeTree` does.
  */
 export async function* filesUnder(
   folder: string,
@@ -64,7 +64,7 @@ export async function* filesUnder(
 
 const below = (levels: number | undefined) => (levels === undefined ? undefined : levels - 1)
 
-/** A file on the level of the blobs, or one of the store's own, on any. */
+/** A file on the level of the blobs, or one of the store's own files on any level. */
 function isBlobFile(entry: Dirent, levels: number | undefined): boolean {
   return entry.isFile() && (levels === undefined || levels === 0 || entry.name.startsWith('.'))
 }
@@ -111,7 +111,7 @@ async function removeFile(folder: string, name: string, removed: Removed): Promi
   removed.bytes += stats.size
 }
 
-/** The entries of a directory, some at a time; none where there is no directory. */
+/** Lists the entries of a directory, some at a time; none if it does not exist. */
 export async function* entriesOf(folder: string): AsyncGenerator<Dirent[]> {
   const directory = await opendir(folder, { bufferSize: entriesAPart }).catch(unlessMissing)
   if (directory) yield* inParts(directory, entriesAPart)

@@ -1,8 +1,8 @@
 import { BlobMissing, type Blobs } from './blobs.ts'
 
 /**
- * A store that looks like `blobs` to code that writes to it and deletes from it, and leaves `blobs`
- * as it is: for a rehearsal. What is written is kept in memory.
+ * Returns a store that behaves like `blobs` when written to and deleted from, but leaves `blobs`
+ * unchanged: for a dry run. Writes are kept in memory.
  */
 export function unchanging(blobs: Blobs): Blobs {
   const written = new Map<string, Uint8Array>()

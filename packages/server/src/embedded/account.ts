@@ -12,9 +12,9 @@ export function isRoot(): boolean {
 }
 
 /**
- * Whom PostgreSQL runs as: undefined is ourselves. It refuses to run as root, so root runs it as
- * the owner of the cluster or, for a new one, as an account that nothing else runs as: a process of
- * the same account could read its files through /proc.
+ * The account that PostgreSQL runs as; undefined for our own. PostgreSQL refuses to run as root, so
+ * root runs it as the owner of the cluster or, for a new one, as an account that runs nothing else:
+ * a process of the same account could read its files through /proc.
  */
 export function accountFor(clusterFolder: string): Account | undefined {
   if (!isRoot()) return undefined
@@ -29,7 +29,7 @@ export function accountFor(clusterFolder: string): Account | undefined {
   return { uid, gid }
 }
 
-/** Ids that neither a distribution nor systemd gives to anybody. */
+/** IDs that neither distributions nor systemd assign. */
 const unusedIds = Array.from({ length: 14 }, (_, i) => 65_520 + i)
 
 function unusedAccount(): Account {
@@ -47,7 +47,7 @@ function uidOf(pid: string): number | undefined {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid
 }
 
-/** A container may have less ids than a machine. */
+/** A container may have fewer IDs than a machine. */
 function mayBecome(id: number): boolean {
   return ['uid_map', 'gid_map'].every((name) =>
     readFileSync(`/proc/self/${name}`, 'utf8')
@@ -63,7 +63,7 @@ function accountsOfSystem(): string[][] {
   return lines.map((line) => line.split(':'))
 }
 
-/** For programs of PostgreSQL that look up the name of whom they run as. */
+/** For programs of PostgreSQL that look up the name of their user. */
 export function namedAccount(): Account {
   const entries = accountsOfSystem()
   for (const name of ['postgres', 'nobody']) {

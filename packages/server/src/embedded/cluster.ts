@@ -29,28 +29,28 @@ import {
 } from './roles.ts'
 import { run } from './run.ts'
 
-/** The files of one database server, and what it takes to run it. */
+/** The files of a database server, and what is needed to run it. */
 export interface Cluster {
   /** The data folder. */
   home: string
-  /** `<data folder>/postgres`; the server's socket lies in it too. */
+  /** `<data folder>/postgres`. It contains the server's socket too. */
   folder: string
-  /** What the server itself writes: its starts and stops, and what went wrong with them. */
+  /** The server's own log: its starts and stops, and their errors. */
   log: string
   bin: string
   account: Account | undefined
 }
 
 /**
- * What may lie in a data folder that has no cluster yet: blobs and keys brought back from a
- * backup, a database that was set aside, and what a start leaves that was killed.
+ * What a data folder without a cluster may contain: blobs and keys restored from a backup, a
+ * database that was moved aside, and what a killed start leaves.
  */
 const ownNames = /^(postgres(\..+)?|programs|blobs|keys|verify-.+|lost\+found)$/
 const startOfUnfinished = 'postgres.new-'
 
 /**
- * Finds the cluster of a data folder, and makes it if there is none. `programs` is a folder with
- * `bin/postgres`, for a cluster of another version than ours.
+ * Finds the cluster of a data folder, or creates it. `programs` is a folder with `bin/postgres`,
+ * for a cluster of another version than ours.
  */
 export async function prepareCluster(dataDir: string, programs?: string): Promise<Cluster> {
   refuseUnsupportedSystems()
@@ -67,10 +67,10 @@ export async function prepareCluster(dataDir: string, programs?: string): Promis
   return cluster
 }
 
-/** How PostgreSQL is told where its cluster is; it runs with that folder as its working directory. */
+/** The -D argument of PostgreSQL, which runs with the cluster as its working directory. */
 export function folderArgument({ folder, account }: Cluster): string {
-  // Another user than us may not be able to reach the folder by its path. Through the working
-  // directory, which was entered by root, it can, and no folder above needs to be opened to it.
+  // Another account may not be able to reach the folder by its path. It can through the working
+  // directory, which root has entered, without opening any folder above.
   return account ? '/proc/self/cwd' : folder
 }
 
@@ -101,7 +101,7 @@ function openHome(home: string): string {
         ' set DATA_DIR to a new or empty folder.',
     )
   }
-  // On a volume that was prepared for us the folder may be another user's; postgres/ is closed anyway.
+  // On a prepared volume the folder may belong to another user; postgres/ is private anyway.
   if (statSync(home).uid === process.getuid?.()) chmodSync(home, 0o700)
   return realpathSync(home)
 }
@@ -127,8 +127,9 @@ function isCluster(folder: string): boolean {
 }
 
 /**
- * Makes the cluster under another name and gives it its own when it is whole: what a killed start
- * leaves is never taken for a database, and of two that start at once the slower uses the other's.
+ * Creates the cluster under a temporary name and renames it when it is complete: what a killed
+ * start leaves is never taken for a database, and of two concurrent starts the slower one uses the
+ * other's.
  */
 async function initialise(cluster: Cluster, home: string): Promise<void> {
   const { folder, account } = cluster
@@ -137,7 +138,7 @@ async function initialise(cluster: Cluster, home: string): Promise<void> {
   }
   const fresh = mkdtempSync(join(home, startOfUnfinished))
   try {
-    // These programs look their user up by name, which the server does not.
+    // Unlike the server, these programs look up the name of their user.
     const maker = account && namedAccount()
     if (maker) lchownSync(fresh, maker.uid, maker.gid)
     await initdb({ ...cluster, folder: fresh, account: maker })
@@ -158,14 +159,14 @@ async function initdb(cluster: Cluster): Promise<void> {
     ...['-D', at, '--username', superuser, '--encoding', 'UTF8', '--no-instructions'],
     ...['--locale-provider', 'builtin', '--builtin-locale', 'PG_UNICODE_FAST'],
     ...['--locale', 'C', '--lc-ctype', ctype],
-    // Nobody can connect to what is not started yet; the roles get passwords below.
+    // Nobody can connect before the start, and the roles get passwords below.
     ...['--auth-local', 'trust', '--auth-host', 'reject'],
     ...Object.entries(firstSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ]
   const program = join(bin, 'initdb')
   let made = await run({ program, args: args('C.UTF-8'), folder, account })
   if (!made.ok && made.complaint.includes('invalid locale name')) {
-    // Old systems do not have it. All but the trigrams of pg_trgm goes by the built-in locale.
+    // Old systems lack it. Only the trigrams of pg_trgm do not use the built-in locale.
     made = await run({ program, args: args('C'), folder, account })
   }
   if (!made.ok) throw initdbError(made.complaint, folder)
@@ -177,14 +178,14 @@ async function initdb(cluster: Cluster): Promise<void> {
     folder,
     account,
   })
-  // In this mode PostgreSQL ends with 0 also after a statement that failed.
+  // In this mode PostgreSQL exits with 0 even if a statement failed.
   const failed = !created.ok || /ERROR|FATAL|PANIC/.test(created.complaint)
   if (failed) throw initdbError(created.complaint, folder)
   writeSecret(folder, secret)
   writeAuthentication(folder)
 }
 
-/** Everything in a cluster that was just made, but the secret of its roles. */
+/** Changes the owner of a new cluster, except of the secret of its roles. */
 function giveTo(folder: string, { uid, gid }: Account): void {
   const own = process.getuid?.()
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -194,7 +195,7 @@ function giveTo(folder: string, { uid, gid }: Account): void {
   lchownSync(folder, uid, gid)
 }
 
-/** What an operator may change afterwards, in postgresql.conf; for a machine of two cores. */
+/** Initial settings, for a machine with two cores. Operators may change them in postgresql.conf. */
 const firstSettings = {
   max_connections: 100,
   shared_buffers: '256MB',
@@ -204,7 +205,7 @@ const firstSettings = {
   max_wal_size: '1GB',
   random_page_cost: 1.1,
   jit: 'off',
-  // Parallel workers share memory through /dev/shm, of which a container has 64 MB.
+  // Parallel workers share memory through /dev/shm, and a container has 64 MB of it.
   max_parallel_workers_per_gather: 0,
   max_parallel_maintenance_workers: 0,
   timezone: 'UTC',
@@ -237,12 +238,12 @@ function refuseOtherVersion(folder: string, major: string): void {
   )
 }
 
-/** The major version of PostgreSQL that created a cluster, as in `18`. */
+/** The major version of PostgreSQL that created a cluster, such as `18`. */
 function versionOf(folder: string): string {
   return readFileSync(join(folder, 'PG_VERSION'), 'utf8').trim()
 }
 
-/** The same of a data folder; undefined where it has no cluster. */
+/** The same for a data folder; undefined if it has no cluster. */
 export function clusterVersion(dataDir: string): string | undefined {
   return hasCluster(dataDir) ? versionOf(join(resolve(dataDir), 'postgres')) : undefined
 }
@@ -251,8 +252,8 @@ export function clusterVersion(dataDir: string): string | undefined {
 export const upgradeNames = { unfinished: 'postgres.upgrade', complete: 'postgres.upgraded' }
 
 /**
- * Puts the cluster of `postgres.upgraded`, which has to be complete and stopped, in the place of the
- * old one. If this is interrupted, the next start finishes it. Returns where the old one is kept.
+ * Replaces the cluster by that of `postgres.upgraded`, which must be complete and stopped. If this
+ * is interrupted, the next start finishes it. Returns where the old cluster is kept.
  */
 export function switchClusters(dataDir: string): string {
   const home = resolve(dataDir)
@@ -270,7 +271,7 @@ function keptName(home: string, version: string): string {
   }
 }
 
-/** Of a switch that was interrupted: the old cluster has its new name, the new one not yet. */
+/** Gives the new cluster its name, once the old one has been renamed. */
 function finishSwitch(home: string): void {
   const complete = join(home, upgradeNames.complete)
   if (!isCluster(join(complete, 'postgres'))) return
@@ -279,26 +280,26 @@ function finishSwitch(home: string): void {
   rmSync(complete, { recursive: true, force: true })
 }
 
-/** The cluster is there now: a process that is still creating one finds that it came too late. */
+/** Removes unfinished clusters. A process that is still creating one finds that it is too late. */
 function removeUnfinished(home: string): void {
   for (const name of readdirSync(home)) {
     if (!name.startsWith(startOfUnfinished)) continue
     try {
       rmSync(join(home, name), { recursive: true, force: true, maxRetries: 3 })
     } catch {
-      // Its maker may still be writing in it; it, or the next start, removes the rest.
+      // Its process may still be writing to it; that, or the next start, removes the rest.
     }
   }
 }
 
-/** Makes new names in a folder survive a crash of the machine. */
+/** Makes new names in a folder survive a machine crash. */
 function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   fsyncSync(handle)
   closeSync(handle)
 }
 
-/** Says what an error of the file system means for the data folder. */
+/** Explains a file system error in terms of the data folder. */
 async function forFolder<T>(folder: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()

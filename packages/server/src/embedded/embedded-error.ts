@@ -1,9 +1,9 @@
-/** What keeps the built-in database from running, in one line fit to be shown to an operator. */
+/** Why the embedded database cannot run, in one line for an operator. */
 export class EmbeddedError extends Error {
   override name = 'EmbeddedError'
 }
 
-/** It was not installed, as by `npm install --omit=optional`. */
+/** It is not installed, for example after `npm install --omit=optional`. */
 export class EmbeddedMissing extends EmbeddedError {
   override name = 'EmbeddedMissing'
 }

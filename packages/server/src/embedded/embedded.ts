@@ -23,36 +23,36 @@ export { EmbeddedError }
 
 export interface EmbeddedDatabase {
   /**
-   * For connections of this process, and of those it starts, until `close`: as a role that owns its
-   * database and is no superuser.
+   * For connections of this process and its children, until `close`. The role owns its database and
+   * is no superuser.
    */
   address: DbAddress
-  /** For the tests and repairs, which make databases and look into statistics. */
+  /** For tests and repairs, which create databases and read statistics. */
   superuserAddress: DbAddress
-  /** Call it when all other connections are closed. Stops the database if nobody else uses it. */
+  /** Call it after all other connections are closed. Stops the database if nobody else uses it. */
   close(): Promise<void>
 }
 
 export interface EmbeddedOptions {
   dataDir: string
-  /** Told when the database went away while it was used and could not be brought back yet. */
+  /** Called when the database was lost while in use and could not be restarted yet. */
   onFault?: (error: Error) => void
-  /** Gives a start up: nothing of it is left running. */
+  /** Aborts a start and leaves nothing of it running. */
   signal?: AbortSignal
-  /** A folder with `bin/postgres`, to run a database of another version than ours. */
+  /** A folder with `bin/postgres`, for a database of another version than ours. */
   programs?: string
 }
 
-/** The longest wait for a server that gives no sign of life, and for one that does. */
+/** The longest wait for a server that does not respond at all, and for one that does. */
 const silenceSeconds = 60
 const recoverySeconds = 600
 const claimSeconds = 2
 const statementSeconds = 5
 
 /**
- * Starts the database of a data folder, or joins the one that runs there already, whichever process started
- * it; after a crash it recovers. Should it go away later, it is brought back.
- * @throws {EmbeddedError} for what an operator can mend.
+ * Starts the database of a data folder, or joins it if any process has started it. It recovers
+ * after a crash, and is restarted if it is lost later.
+ * @throws {EmbeddedError} for problems that an operator can fix.
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
   const { dataDir, onFault, signal, programs } = options
@@ -86,7 +86,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedDa
   }
 }
 
-/** Makes the roles in a cluster of an older Lethe, or one whose secret was lost. */
+/** Creates the roles in a cluster of an older Lethe, or in one whose secret was lost. */
 async function makeRoles(cluster: Cluster, host: string, signal?: AbortSignal): Promise<void> {
   const { folder } = cluster
   const setAuthentication = (isOpen: boolean) => {
@@ -95,7 +95,7 @@ async function makeRoles(cluster: Cluster, host: string, signal?: AbortSignal): 
     if (pid !== undefined) process.kill(pid, 'SIGHUP')
   }
   setAuthentication(true)
-  // Another process may create the roles first and close the open access: then we sign in with its secret.
+  // Another process may create the roles first and close the open access; then its secret is used.
   const address = () =>
     hasSecret(folder)
       ? addressesOf(folder, host).superuser
@@ -120,7 +120,7 @@ async function makeRoles(cluster: Cluster, host: string, signal?: AbortSignal): 
 
 /**
  * Makes this process the service of an embedded database, until `release` or its end.
- * @throws {EmbeddedError} if another process is it, and still is after 2 s.
+ * @throws {EmbeddedError} if another process is and still is after 2 s.
  */
 export async function claimService(
   connection: string | DbAddress,
@@ -137,8 +137,8 @@ export async function claimService(
 }
 
 /**
- * Throws `EmbeddedError` where others than this process, which uses it once, use the database, and
- * still do after 2 s: one that was killed does until PostgreSQL has noticed.
+ * Throws `EmbeddedError` if anybody but this process uses the database and still does after 2 s: a
+ * killed process counts until PostgreSQL notices.
  */
 export async function refuseOtherUsers(connection: string | DbAddress): Promise<void> {
   const { sql, end } = await connectOne(connection, statementSeconds)
@@ -157,7 +157,7 @@ export async function refuseOtherUsers(connection: string | DbAddress): Promise<
   }
 }
 
-/** A service that was killed holds its lock until PostgreSQL has noticed. */
+/** A killed service holds its lock until PostgreSQL notices. */
 async function takeServiceLock({ sql }: Session): Promise<boolean> {
   for (const end = Date.now() + claimSeconds * 1_000; ; await sleep(50)) {
     const rows = await sql<{ taken: boolean }>`
@@ -167,7 +167,7 @@ async function takeServiceLock({ sql }: Session): Promise<boolean> {
   }
 }
 
-/** The folder of the server's socket, under a name that is not too long for a socket's address. */
+/** The folder of the server's socket, by a path that is short enough for a socket address. */
 function socketFolder(folder: string): { host: string; release(): void } {
   const limitBytes = 103
   if (Buffer.byteLength(join(folder, '.s.PGSQL.5432')) <= limitBytes) {
@@ -180,7 +180,7 @@ function socketFolder(folder: string): { host: string; release(): void } {
   return { host: `/proc/${process.pid}/fd/${handle}`, release: () => closeSync(handle) }
 }
 
-/** Starts the server if need be, and returns the session that makes us a user of it. */
+/** Starts the server if necessary, and returns the session that makes this process a user of it. */
 async function joinServer(
   cluster: Cluster,
   addressNow: () => DbAddress,
@@ -192,18 +192,18 @@ async function joinServer(
   let failure: string | undefined
   for (;;) {
     signal?.throwIfAborted()
-    const answer = await tryToJoin(addressNow())
-    if (typeof answer === 'object') return answer
+    const joined = await tryToJoin(addressNow())
+    if (typeof joined === 'object') return joined
     const now = Date.now()
-    if (answer === 'later') heard = now
+    if (joined === 'later') heard = now
     if (now - heard > silenceSeconds * 1_000 || now - begin > recoverySeconds * 1_000) {
       throw silence(cluster, failure)
     }
-    if (start && !start.goesOn()) {
+    if (start && !start.isRunning()) {
       failure = start.failure()
       refuseFailure(failure, cluster)
       start = undefined
-      // A start that lost to another one, or to the last children of a killed server.
+      // The start lost to another one, or to the last children of a killed server.
       await sleep(100)
     }
     if (!start && postmasterOf(cluster.folder) === undefined) start = startPostmaster(cluster)
@@ -211,7 +211,7 @@ async function joinServer(
   }
 }
 
-/** `later`: the server starts or stops. `silent`: there is none, as far as can be seen. */
+/** `later`: the server is starting or stopping. `silent`: there seems to be none. */
 async function tryToJoin(address: DbAddress): Promise<Session | 'later' | 'silent'> {
   let session: Session | undefined
   try {
@@ -227,8 +227,8 @@ async function tryToJoin(address: DbAddress): Promise<Session | 'later' | 'silen
     const { code } = error as { code?: string }
     const comesOrGoes = code?.startsWith('57P')
     if (comesOrGoes) return 'later'
-    const isAnswer = code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E')
-    if (isAnswer) {
+    const isResponse = code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E')
+    if (isResponse) {
       throw new EmbeddedError(`The embedded database rejected the connection (SQLSTATE ${code}).`, {
         cause: error,
       })
@@ -237,7 +237,7 @@ async function tryToJoin(address: DbAddress): Promise<Session | 'later' | 'silen
   }
 }
 
-/** Throws unless the start ended for a reason that passes. */
+/** Throws unless the start failed for a temporary reason. */
 function refuseFailure(failure: string | undefined, { folder, log }: Cluster): void {
   if (failure === undefined) return
   if (/lock file .* already exists|pre-existing shared memory block/.test(failure)) return
@@ -247,14 +247,14 @@ function refuseFailure(failure: string | undefined, { folder, log }: Cluster): v
   throw new EmbeddedError(`PostgreSQL does not start: ${failure} (see ${log}).`)
 }
 
-function silence({ folder, log }: Cluster, failure = 'it gives no answer'): EmbeddedError {
+function silence({ folder, log }: Cluster, failure = 'it does not respond'): EmbeddedError {
   const pid = postmasterOf(folder)
   const who =
     pid === undefined ? 'PostgreSQL does not start' : `PostgreSQL (process ${pid}) does not respond`
   return new EmbeddedError(`${who} in ${folder}: ${failure} (see ${log}).`)
 }
 
-/** Stops the server when nobody else uses it; a process that comes while it stops waits, and starts it. */
+/** Stops the server if nobody else uses it. A process that joins meanwhile restarts it. */
 async function leaveServer({ sql }: Session, folder: string): Promise<void> {
   try {
     await sql`select pg_advisory_unlock_shared(${lock.class}, ${lock.user})`
@@ -262,7 +262,7 @@ async function leaveServer({ sql }: Session, folder: string): Promise<void> {
       select pg_try_advisory_lock(${lock.class}, ${lock.user}) as "last"`
     if (rows[0]?.last) await stopPostmaster(folder)
   } catch (error) {
-    // Anything else means that it went away by itself.
+    // Any other error means that the server is already gone.
     if (error instanceof EmbeddedError) throw error
   }
 }

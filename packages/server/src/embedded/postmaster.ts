@@ -18,18 +18,18 @@ import { environment } from './run.ts'
 const logLimitBytes = 1_000_000
 const stopSeconds = 60
 
-/** Holds on each start, whatever postgresql.conf says. */
+/** Set on each start, overriding postgresql.conf. */
 const settings = {
   listen_addresses: '',
-  // Relative to the cluster's folder, so that its path may be longer than that of a socket.
+  // Relative to the cluster's folder, whose path may be too long for a socket.
   unix_socket_directories: '.',
   unix_socket_permissions: '0700',
   port: 5432,
   fsync: 'on',
   full_page_writes: 'on',
-  // Elsewhere fsync reaches the disk itself; on macOS only this does.
+  // On macOS only this reaches the disk itself; elsewhere fsync does.
   ...(process.platform === 'darwin' && { wal_sync_method: 'fsync_writethrough' }),
-  // Above ERROR: what PostgreSQL says of a failed statement may quote the values of a person.
+  // Above ERROR: messages about a failed statement may quote a person's values.
   log_min_messages: 'log',
   log_line_prefix: '%m [%p] ',
   log_min_error_statement: 'panic',
@@ -43,15 +43,15 @@ const settings = {
 }
 
 export interface Start {
-  /** True while the server, or its attempt to start, goes on. */
-  goesOn(): boolean
-  /** Why it ended, in PostgreSQL's words; undefined if it was stopped or killed. */
+  /** True while the server runs or is starting. */
+  isRunning(): boolean
+  /** PostgreSQL's own message about why it ended; undefined if it was stopped or killed. */
   failure(): string | undefined
 }
 
 /**
- * Starts the server and does not wait for it. It has a session of its own: Ctrl-C in a terminal
- * goes to all processes of the session, and requests in flight still need their database.
+ * Starts the server without waiting for it. It gets its own process session, because Ctrl-C in a
+ * terminal reaches all processes of the session, and open requests still need the database.
  */
 export function startPostmaster(cluster: Cluster): Start {
   const { folder, bin, account } = cluster
@@ -74,12 +74,12 @@ export function startPostmaster(cluster: Cluster): Start {
     failure = error.message
   })
   return {
-    goesOn: () => failure === '' && hasNotEnded(child),
+    isRunning: () => failure === '' && hasNotEnded(child),
     failure: () => failure || failureIn(readFileSync(cluster.log).subarray(from), child.pid),
   }
 }
 
-/** Others write to the log as well: who lost a connection, and who starts the server too. */
+/** Other processes write to the log too, such as another start of the server. */
 function failureIn(log: Buffer, pid = 0): string | undefined {
   const text = log.toString()
   const helper = new RegExp(`\\[${pid}\\] .*startup process \\(PID (\\d+)\\) exited`).exec(
@@ -89,13 +89,13 @@ function failureIn(log: Buffer, pid = 0): string | undefined {
   return ofServer.exec(text)?.[1]
 }
 
-/** The id of the process that serves the cluster, if it runs. */
+/** The process ID of the cluster's server, if it runs. */
 export function postmasterOf(folder: string): number | undefined {
   const pid = pidOnFile(folder)
   return pid !== undefined && commandOf(pid).endsWith(markOf(folder)) ? pid : undefined
 }
 
-/** Stops the server, ending what is still connected to it; does nothing if it does not run. */
+/** Stops the server and ends its connections. Does nothing if it does not run. */
 export async function stopPostmaster(folder: string): Promise<void> {
   const pid = postmasterOf(folder)
   if (pid === undefined) return
@@ -110,8 +110,8 @@ export async function stopPostmaster(folder: string): Promise<void> {
 }
 
 /**
- * Stands in the server's command line. PostgreSQL leaves a file with its process id behind when it
- * is killed, and after a restart of the machine that id may be anybody's.
+ * Marks the server's command line. A killed PostgreSQL leaves a file with its process ID, which may
+ * belong to any process after a restart of the machine.
  */
 export function markOf(folder: string): string {
   return `lethe.folder=${folder}`
@@ -122,7 +122,7 @@ function pidOnFile(folder: string): number | undefined {
   return pid > 0 ? pid : undefined
 }
 
-/** What the server says of itself: starting, ready or stopping; empty if it does not run. */
+/** The status the server reports: starting, ready or stopping; empty if it does not run. */
 export function statusOf(folder: string): string {
   return pidFile(folder).split('\n')[7]?.trim() ?? ''
 }
@@ -131,13 +131,13 @@ function pidFile(folder: string): string {
   try {
     return readFileSync(join(folder, 'postmaster.pid'), 'utf8')
   } catch (error) {
-    // Looked for first, it could be gone by the time it is read: a server that stops removes it.
+    // Not checked beforehand: a stopping server may remove it in between.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return ''
   }
 }
 
-/** The command line of a process; empty if there is none, or it waits to be buried. */
+/** The command line of a process; empty if there is none or it is a zombie. */
 function commandOf(pid: number): string {
   try {
     return process.platform === 'linux'
@@ -149,9 +149,9 @@ function commandOf(pid: number): string {
 }
 
 /**
- * PostgreSQL does not start while the process named in its file is alive, whatever it is, unless
- * it is told that this is the one that started it. All its other checks stay: should a server run
- * by now, the file names that one.
+ * PostgreSQL does not start while the process named in its file is alive, whatever that is, unless
+ * it believes that this process started it. All its other checks remain: if a server runs by now,
+ * the file names that one.
  */
 function ignoringPid(folder: string): { PG_GRANDPARENT_PID?: string } {
   const pid = pidOnFile(folder)
@@ -162,7 +162,7 @@ function ignoringPid(folder: string): { PG_GRANDPARENT_PID?: string } {
 function openLog({ log, account }: Cluster): number {
   const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0
   if (size > logLimitBytes) renameSync(log, `${log}.old`)
-  // Another user's link must not lead root to a file outside.
+  // A symbolic link of another user must not lead root to another file.
   const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW } = constants
   const handle = openSync(log, O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW, 0o600)
   if (account && fstatSync(handle).nlink === 1) fchownSync(handle, account.uid, account.gid)

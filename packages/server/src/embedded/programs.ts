@@ -19,16 +19,16 @@ import { EmbeddedError, EmbeddedMissing } from './embedded-error.ts'
 import { run } from './run.ts'
 
 export interface Programs {
-  /** The folder that holds `postgres` and `initdb`. */
+  /** The folder with `postgres` and `initdb`. */
   bin: string
-  /** `18`, as PG_VERSION of a cluster has it. */
+  /** Such as `18`, as in PG_VERSION of a cluster. */
   major: string
 }
 
 /**
- * Finds the PostgreSQL that came with us, or that in the folder `given`, in a place where `account`
- * can run it. That is where npm put it, unless its libraries lack their links there (npm may be told to run no install scripts)
- * or the folder is closed to `account`: then it is a copy of ours.
+ * Finds the PostgreSQL that comes with Lethe, or the one in the folder `given`, where `account` can
+ * run it. That is where npm put it, or a copy if its libraries lack their links there (npm may be
+ * told not to run install scripts) or `account` cannot read the folder.
  */
 export async function findPrograms(
   account: Account | undefined,
@@ -40,7 +40,7 @@ export async function findPrograms(
   if ('bin' in found) return found
   let { complaint } = found
   for (const place of placesForCopy(dataDir)) {
-    // Another user cannot be had: no copy helps, and none is left.
+    // This process may not run programs as another user, so no copy helps.
     if (complaint.includes('EPERM')) break
     try {
       const copied = await tryPrograms(copyOf(native, place), account)
@@ -99,13 +99,13 @@ async function tryPrograms(
 }
 
 interface Link {
-  /** The library's file, from the package's folder: native/lib/libpq.so.5.18 */
+  /** The file of the library, relative to the package: native/lib/libpq.so.5.18 */
   source: string
-  /** The name it is looked up by: native/lib/libpq.so.5 */
+  /** The name that programs look up: native/lib/libpq.so.5 */
   target: string
 }
 
-/** Makes the links that are missing, and returns whether all are there. */
+/** Creates missing links and returns whether all exist. */
 function linkLibraries(native: string): boolean {
   const list = join(native, 'pg-symlinks.json')
   if (!existsSync(list)) return true
@@ -115,16 +115,16 @@ function linkLibraries(native: string): boolean {
     try {
       if (!existsSync(link)) symlinkSync(basename(source), link)
     } catch {
-      // The folder is not ours to write, or another process has just made the link.
+      // The folder is not writable, or another process has just created the link.
     }
     return existsSync(link)
   })
 }
 
-/** Places no other user can plant programs in, the best first. */
+/** Places where no other user can plant programs, the best first. */
 function placesForCopy(dataDir: string): string[] {
   if (!isRoot()) return [join(dataDir, 'programs')]
-  // What lies in a folder for temporary files is deleted after some weeks, also while it is used.
+  // Temporary folders come last: systems delete old files in them, even those in use.
   return ['/var/cache', '/var/tmp', tmpdir()].map((parent) => join(parent, 'lethe'))
 }
 
@@ -145,7 +145,7 @@ function copyOf(native: string, place: string): string {
   try {
     copyFiles(native, files, join(fresh, basename(native)))
     chmodSync(fresh, 0o755)
-    // Another process that starts at this moment makes the same copy and may have been quicker.
+    // Another starting process may have made the same copy faster.
     if (!isWhole()) {
       rmSync(dirname(copy), { recursive: true, force: true })
       renameSync(fresh, dirname(copy))
@@ -158,7 +158,7 @@ function copyOf(native: string, place: string): string {
   return copy
 }
 
-/** What PostgreSQL needs to run, without what programs are compiled and linked with. */
+/** What PostgreSQL needs to run, without files for compiling and linking. */
 function filesOf(native: string): string[] {
   return readdirSync(native, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !/\.(a|pc)$/.test(entry.name))
@@ -166,7 +166,7 @@ function filesOf(native: string): string[] {
     .sort()
 }
 
-/** Differs from one version to another, and for a copy that is not whole. */
+/** Differs between versions, and for an incomplete copy. */
 function printOf(native: string, files: string[]): string {
   const hash = createHash('sha256').update(readFileSync(join(native, 'bin', 'postgres')))
   for (const file of files) hash.update(`${file} ${lstatSync(join(native, file)).size}\n`)
@@ -184,7 +184,7 @@ function copyFiles(native: string, files: string[], target: string): void {
   chmodSync(target, 0o755)
   for (const file of files) {
     copyFileSync(join(native, file), join(target, file))
-    // The modes of the original may be those of a closed folder.
+    // The original may not be readable by others.
     chmodSync(join(target, file), file.startsWith('bin/') ? 0o755 : 0o644)
   }
   linkLibraries(target)

@@ -13,15 +13,15 @@ import {
 import { join } from 'node:path'
 import type { DbAddress } from '../sql.ts'
 
-/** Who made the cluster. The product connects as it only to give its own role what is its own. */
+/** The cluster's superuser. Lethe connects as it only to set up its own role. */
 const superuser = 'lethe'
-/** The product's own role: it owns its database and all in it, and can do nothing else. */
+/** Lethe's own role. It owns its database with everything in it, and has no other rights. */
 const serviceRole = 'lethe_service'
 export const database = 'lethe'
 
 export { superuser }
 
-/** What an operator of the operating system needs to be able to read in order to connect. */
+/** Anybody who can read this file can connect. */
 function secretFile(folder: string): string {
   return join(folder, 'lethe.secret')
 }
@@ -30,7 +30,7 @@ export function hasSecret(folder: string): boolean {
   return existsSync(secretFile(folder))
 }
 
-/** Passwords of the roles are derived from the secret of the cluster. */
+/** The roles' passwords are derived from the secret of the cluster. */
 export function addressesOf(
   folder: string,
   host: string,
@@ -50,7 +50,7 @@ export function newSecret(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Readable by who runs the product alone: PostgreSQL itself does not need it. */
+/** Readable only by the user that runs Lethe: PostgreSQL does not need it. */
 export function writeSecret(folder: string, secret: string): void {
   const path = secretFile(folder)
   const { O_CREAT, O_TRUNC, O_WRONLY, O_NOFOLLOW } = constants
@@ -58,11 +58,11 @@ export function writeSecret(folder: string, secret: string): void {
   renameSync(`${path}.new`, path)
 }
 
-/** The socket lets in who has a password; or, while `isOpen`, the superuser without one. */
+/** The socket requires a password; while `isOpen`, the superuser needs none. */
 export function writeAuthentication(folder: string, isOpen = false): void {
   const lines = [...(isOpen ? [`local all ${superuser} trust`] : []), 'local all all scram-sha-256']
   const { O_WRONLY, O_NOFOLLOW } = constants
-  // Both contents have the same length: a server that reads the file meanwhile never finds half of one.
+  // Both contents have the same length, so that a server never reads half of one.
   const text = lines.join('\n').padEnd(100, '\n')
   writeDurably(join(folder, 'pg_hba.conf'), O_WRONLY | O_NOFOLLOW, text)
 }
@@ -79,7 +79,7 @@ function passwordOf(secret: string, role: string): string {
   return Buffer.from(hkdfSync('sha256', secret, '', `role ${role}`, 32)).toString('base64url')
 }
 
-/** Makes the roles what they should be. */
+/** Creates the roles, or resets their rights and passwords. */
 export function rolesSql(secret: string): string[] {
   const rights = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls'
   return [
@@ -94,7 +94,7 @@ export function rolesSql(secret: string): string[] {
 
 export const createDatabaseSql = `create database ${database} owner ${serviceRole}`
 
-/** Gives the product's role what an older Lethe, which was the superuser, made in the database. */
+/** Gives Lethe's role what an older Lethe, as the superuser, created in the database. */
 export const giveDatabaseSql = `
   do $$
   declare

@@ -4,7 +4,7 @@ import type { Account } from './account.ts'
 export interface Run {
   program: string
   args: string[]
-  /** Entered before the rights of root are given up, so it may lie in a folder closed to `account`. */
+  /** Entered before root changes to `account`, which may lack access to the folders above. */
   folder: string
   account: Account | undefined
   input?: string
@@ -17,7 +17,7 @@ export interface RunResult {
   complaint: string
 }
 
-/** Nothing of our own environment, whose PG… variables would change what PostgreSQL does. */
+/** Without our own environment: its PG… variables would change what PostgreSQL does. */
 export const environment = { LC_ALL: 'C', PATH: '/usr/bin:/bin' }
 
 /** Runs one of PostgreSQL's programs to its end. */
@@ -28,7 +28,7 @@ export function run({ program, args, folder, account, input = '' }: Run): Promis
     const complaint: string[] = []
     child.stdout.setEncoding('utf8').on('data', (text: string) => output.push(text))
     child.stderr.setEncoding('utf8').on('data', (text: string) => complaint.push(text))
-    // A program that ended before it read its input has said why, or its exit code will.
+    // If a program ends before it reads its input, its output or exit code says why.
     child.stdin.on('error', () => {})
     child.stdin.end(input)
     child.on('error', reject)

@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { connectOne } from '../sql.ts'
 
-/** A connection of its own, that holds locks for as long as it lasts. */
+/** A connection outside the pool, which holds locks for as long as it lasts. */
 export type Session = Awaited<ReturnType<typeof connectOne>>
 
 /**
  * Every process that uses the database holds a shared lock on `user`, and the service an exclusive
- * one on `service`; `roles` is held while the roles are made. They end with the process, however it ends, so unlike a file they never name
- * one that is gone.
+ * one on `service`; `roles` is held while the roles are created. Unlike lock files, they end with
+ * the process, however it ends.
  */
 export const lock = { class: 0x1e74e, user: 1, service: 2, roles: 3 }
 
 export interface KeptSession {
-  /** Does a last work in the session and ends it. */
+  /** Runs `work` in the session and ends it. */
   end(work?: (session: Session) => Promise<void>): Promise<void>
 }
 
-/** Keeps a session: `open` is called again, until it succeeds, when the session is lost. */
+/** Keeps a session open: when it is lost, calls `open` until that succeeds. */
 export async function keepSession(
   open: () => Promise<Session>,
   onFault: (error: Error) => void = () => {},

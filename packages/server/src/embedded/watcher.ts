@@ -6,27 +6,27 @@ import type { Cluster } from './cluster.ts'
 import { markOf, postmasterOf, statusOf } from './postmaster.ts'
 import { environment, run } from './run.ts'
 
-/** How long a server is waited for that nobody uses any more, and until it says that it stops. */
+/** How long to wait for an unused server to stop, and to report that it is stopping. */
 const stopSeconds = 5
 const noticeMilliseconds = 500
 
 export interface Use {
-  /** The watcher stops the server when this was its last use. */
+  /** If this was the last use, the watcher stops the server. */
   release(): void
 }
 
 /**
  * Makes this process a user of the server until `release` or its end, even by kill -9. Each user
- * holds a named pipe open for writing; a small watcher reads it, and the kernel tells it when the
- * last writer has gone. A server without users is stopped then.
+ * keeps a named pipe open for writing. A small watcher process reads it: it gets end-of-file when
+ * the last user is gone, and stops the server.
  *
- * Where there is no shell for the watcher, the next start takes the server over instead.
+ * Without a shell for the watcher, the next start takes the server over.
  */
 export async function useServer({ home, folder }: Cluster): Promise<Use> {
   const name = 'postgres.users'
   const pipe = `${home}/${name}`
   if (!existsSync(pipe)) {
-    // The owner of the data folder has to be able to use it after us, who may be root.
+    // If we are root, the owner of the data folder must be able to use it later.
     const { uid, gid } = statSync(home)
     const account = isRoot() ? { uid, gid } : undefined
     await run({ program: 'mkfifo', args: ['-m', '600', name], folder: home, account })
@@ -42,7 +42,7 @@ export async function useServer({ home, folder }: Cluster): Promise<Use> {
   }
 }
 
-/** Undefined where nobody reads the pipe. */
+/** Undefined if nobody reads the pipe. */
 function openForWriting(pipe: string): number | undefined {
   const { O_WRONLY, O_NONBLOCK } = constants
   try {
@@ -54,7 +54,7 @@ function openForWriting(pipe: string): number | undefined {
 }
 
 function startWatcher(pipe: string, folder: string): number {
-  // Each end of a pipe waits for the other one to be opened; only both at once do not.
+  // Opening one end of a pipe waits for the other, except when both are opened at once.
   const both = openSync(pipe, constants.O_RDWR)
   const reading = openSync(pipe, constants.O_RDONLY)
   const handle = openSync(pipe, constants.O_WRONLY)
@@ -71,7 +71,7 @@ function startWatcher(pipe: string, folder: string): number {
   return handle
 }
 
-/** Before it signals a process, it looks whether that is still the server: ids are used again. */
+/** Checks that a process is still the server before it signals it: process IDs are reused. */
 const watch = `
 cat >/dev/null
 pid=$(head -n 1 "$1/postmaster.pid" 2>/dev/null) || exit 0
@@ -87,7 +87,7 @@ for second in 1 2 3 4 5 6 7 8 9 10; do
 done
 kill -QUIT "$pid"`
 
-/** Waits for a server that has lost its last user; one that others use goes on, and is left. */
+/** Waits until the server, after its last user has left, stops. Returns if others still use it. */
 export async function waitForUnused(folder: string): Promise<void> {
   const begin = performance.now()
   for (let waited = 0; waited < stopSeconds * 1_000; waited = performance.now() - begin) {

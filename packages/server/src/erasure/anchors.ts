@@ -17,18 +17,18 @@ import {
 import { AnchorRefused, timestampOf } from './timestamps.ts'
 
 /*
- * Each receipt names the one before, so the newest one stands for all of a project. A signed line
- * about it, in a place of the customer's, keeps everybody from replacing the receipts unnoticed, also
- * who has the database and the master key.
+ * Each receipt contains the hash of the previous one, so the newest stands for all receipts of a
+ * project. An anchor is a signed statement about the newest, stored where the operator chooses.
+ * With it, nobody can replace receipts unnoticed, not even with the database and the master key.
  */
 
-/** Where anchors go; each of those that are given has to take one. */
+/** Where anchors are sent. Every configured place must accept. */
 export interface AnchorPlaces {
-  /** One line of JSON each, in the order they were made. */
+  /** A file: one line of JSON per anchor, oldest first. */
   file?: string
-  /** Takes the same JSON by POST. */
+  /** Receives the same JSON by POST. */
   url?: string
-  /** An authority of RFC 3161, whose response goes to the other two. */
+  /** A timestamp authority (RFC 3161). Its response becomes part of the anchor. */
   timestampUrl?: string
 }
 
@@ -41,7 +41,7 @@ export interface AnchorOptions {
 export interface Anchor {
   /** The signed statement, a compact JWS. */
   anchor: string
-  /** The TimeStampResp over its text, in base64. */
+  /** The TimeStampResp for `anchor`, in base64. */
   timestamp?: string
 }
 
@@ -49,7 +49,9 @@ const chainsAPart = 100
 
 const requestSeconds = 20
 
-/** Anchors the chains that have grown. Returns how many. May be done by several at once, and twice. */
+/**
+ * Anchors the chains that have grown, and returns how many. Safe to repeat and to run concurrently.
+ */
 export async function anchorChains({ db, signer, places }: AnchorOptions): Promise<number> {
   let count = 0
   const parts = partsOf<{ projectId: number; length: number; head: string }>(
@@ -124,7 +126,7 @@ async function appendLine(path: string, line: string): Promise<void> {
   await syncDirectory(dirname(path))
 }
 
-/** The statements in a file of anchors. Throws `ReceiptRefused` for a line that is not genuine. */
+/** Returns the statements in a file of anchors. Throws `ReceiptRefused` for an invalid line. */
 export async function readAnchors(text: string, keys: JSONWebKeySet): Promise<AnchorStatement[]> {
   const statements: AnchorStatement[] = []
   for (const [index, line] of text.split('\n').entries()) {
@@ -144,9 +146,9 @@ export async function readAnchors(text: string, keys: JSONWebKeySet): Promise<An
 const receiptsAPart = 1_000
 
 /**
- * Compares the receipts of the database with anchors: each has to name the one before, and the
- * anchored ones have to be those of the anchors. Returns how many receipts there are. Throws
- * `ReceiptRefused` where something does not fit.
+ * Checks the receipts in the database against anchors: each must contain the hash of the previous
+ * one, and each anchored one must match its anchor. Returns the number of receipts. Throws
+ * `ReceiptRefused` on a mismatch.
  */
 export async function compareAnchors(
   sql: Sql,
@@ -176,12 +178,12 @@ export async function compareAnchors(
       for (const { number, jws } of receipts) {
         const place = `${projectId} ${number}`
         if (number !== last + 1 || previousOf(jws) !== head) {
-          throw new ReceiptRefused(`${placeWords(place)} does not follow on the one before.`)
+          throw new ReceiptRefused(`${placeWords(place)} does not follow the previous one.`)
         }
         head = hashOfReceipt(jws)
         last = number
         if ((anchored.get(place) ?? head) !== head) {
-          throw new ReceiptRefused(`${placeWords(place)} is another one than was anchored.`)
+          throw new ReceiptRefused(`${placeWords(place)} differs from the one that was anchored.`)
         }
         anchored.delete(place)
         count += 1
@@ -190,7 +192,7 @@ export async function compareAnchors(
   }
   const [missing] = anchored.keys()
   if (missing !== undefined) {
-    throw new ReceiptRefused(`${placeWords(missing)} was anchored and is not there.`)
+    throw new ReceiptRefused(`${placeWords(missing)} was anchored but is missing.`)
   }
   return count
 }

@@ -18,7 +18,7 @@ import type { ErasureMetrics } from './metrics.ts'
 import type { Signer } from './receipts.ts'
 import { type Erasure, ErasureFault, stepsFor } from './steps.ts'
 
-/** What attempts need, wherever they run. */
+/** What an attempt needs. */
 export interface AttemptOptions extends Effects {
   log: Log
   metrics: ErasureMetrics
@@ -27,20 +27,20 @@ export interface AttemptOptions extends Effects {
   retryDelaysSeconds: RetryDelays
   backupRetentionDays: number
   leasePace?: LeasePace
-  /** Whether the ledger says that these persons were erased once: blobs are missing by right then. */
+  /** Whether the ledger says that the persons were erased before: blobs may be missing. */
   isErasedAgain?: boolean
 }
 
 export type AttemptOutcome = 'completed' | 'failed' | 'lost' | 'handed_back'
 
-/** The reason of a signal that ends attempts since the process is about to end. */
+/** The abort reason of a graceful stop. */
 export class Stopping extends Error {
   override readonly name = 'Stopping'
 }
 
 /**
- * Claims the job that is due longest, with up to `limit` in all that can be worked on together, and
- * makes one attempt; undefined where none is due.
+ * Claims the job that has been due longest, and others that can be processed with it (`limit` in
+ * all), and makes one attempt. Returns undefined if no job is due.
  */
 export async function runNextAttempt(
   options: AttemptOptions,
@@ -51,7 +51,7 @@ export async function runNextAttempt(
   return isAny(jobs) ? runAttempts(options, jobs, sentAt) : undefined
 }
 
-/** Attempts until none is due. */
+/** Makes attempts until no job is due. */
 export async function runAll(options: AttemptOptions): Promise<void> {
   while ((await runNextAttempt(options, togetherMaximum)) !== undefined);
 }
@@ -59,10 +59,10 @@ export async function runAll(options: AttemptOptions): Promise<void> {
 export const isAny = (jobs: readonly ClaimedJob[]): jobs is ClaimedJobs => jobs.length > 0
 
 /**
- * Makes one attempt at each of these claimed jobs, together: the steps from the first to the last.
- * Where that fails, each is to be done alone, without delay. `sentAt` is when the claim was sent, on
- * the clock of performance.now(). An aborted `stopping` hands the attempts back. Throws only where
- * the end of the attempts could not be noted; the process that reaps them does that then.
+ * Runs all steps for these claimed jobs together. If that fails for several jobs, each is retried
+ * alone, without delay. `sentAt` is the performance.now() at which the claim was sent. Aborting
+ * `stopping` hands the attempts back. Throws only if the outcome could not be recorded; the process
+ * that reaps the attempts then records it.
  */
 export async function runAttempts(
   options: AttemptOptions,
@@ -114,16 +114,16 @@ async function runSteps(
   }
 }
 
-/** What the blob store removed is counted also where the attempt goes no further. */
+/** Counts what the blob store removed even if the attempt fails. */
 async function noteRemoved({ db }: AttemptOptions, jobs: ClaimedJobs, lease: Lease): Promise<void> {
   const removed = lease.takeUnnoted()
   if (removed.size === 0) return
   const { step } = lease
-  // Of jobs whose lease is lost nothing is noted, and where the database is away nothing can be.
+  // Best effort: the lease may be lost, or the database unreachable.
   await noteProgress(db.sql, jobs, { step, removed }, false).catch(() => {})
 }
 
-/** Notes how attempts ended that did not complete their jobs. */
+/** Records the outcome of attempts that did not complete their jobs. */
 async function endAttempts(
   { db, log, metrics, retryDelaysSeconds }: AttemptOptions,
   jobs: ClaimedJobs,
@@ -133,7 +133,7 @@ async function endAttempts(
   const { step } = lease
   const [job, ...others] = jobs
   const fields = { ...fieldsOf(job), step }
-  // Whatever was aborted says so in its own words; why it was aborted is what counts.
+  // After an abort, the reason of the abort counts, not the error it caused.
   const reason = lease.signal.aborted ? lease.signal.reason : error
   if (reason instanceof Stopping) {
     await handBack(db.sql, jobs, { isAlone: false })
@@ -141,7 +141,7 @@ async function endAttempts(
     return 'handed_back'
   }
   if (others.length > 0) {
-    // Which of them it was is found out by each alone.
+    // Retried alone, each job shows whether it was the cause.
     log.fault('erasure.apart', error, { ...fields, count: jobs.length })
     await handBack(db.sql, jobs, { isAlone: true })
     return 'handed_back'
@@ -153,7 +153,7 @@ async function endAttempts(
   const code = codeOf(error)
   log.fault('erasure.failed', error, { ...fields, code })
   const status = await failAttempt(db.sql, job, { step, code }, retryDelaysSeconds)
-  // The response to the last commit may have been lost: then the job is completed, not failed.
+  // If only the response to the last commit was lost, the job is completed, not failed.
   if (status === undefined) return 'lost'
   if (status === 'failed') {
     metrics.observeFailedJobs(1)
@@ -162,7 +162,7 @@ async function endAttempts(
   return 'failed'
 }
 
-/** What is recorded of a fault: a code of ours, never words. */
+/** The code recorded for a fault: one of ours, never a message. */
 export function codeOf(error: unknown): string {
   if (error instanceof ErasureFault) return error.code
   if (error instanceof BlobFault) return `blobs_${error.code}`

@@ -3,22 +3,22 @@ import { type Fragment, fragment, raw, type Sql } from '../sql.ts'
 import { notifyDeliveries, type Removed } from './jobs.ts'
 
 /*
- * How a worker comes by jobs, what it may do while it holds their leases, and what comes after.
- * The functions that claim and end attempts find the projects with work first; each statement that
- * changes something names its project.
+ * How a worker claims jobs, what it may do while it holds their leases, and how attempts end.
+ * Claiming and reaping look up the projects with work first, so that each statement that writes
+ * names its project.
  */
 
-/** An attempt that is lost is noticed this long after its worker last showed that it moves on. */
+/** How long a lease lasts, and so when a dead worker is noticed at the latest. */
 export const leaseSeconds = 30
 
-/** Jobs that are worked on together at most. */
+/** The most jobs processed together. */
 export const togetherMaximum = 32
 
-/** A person with more browsers, or more sessions and chunks, is worked on alone. */
+/** A person with more browsers, or more sessions and chunks, is erased alone. */
 export const browsersOfSmall = 15
 export const rowsOfSmall = 300
 
-/** A job in the hands of one worker, as long as it holds the lease of this token. */
+/** A job that a worker holds for as long as the lease with this token lasts. */
 export interface ClaimedJob {
   projectId: number
   id: string
@@ -29,7 +29,7 @@ export interface ClaimedJob {
   leaseToken: string
 }
 
-/** Jobs that one worker has in hand together: of one project, all with or all without recordings. */
+/** Jobs that a worker processes together: of one project, with the same keepRecordings. */
 export type ClaimedJobs = readonly [ClaimedJob, ...ClaimedJob[]]
 
 const claimedColumns = fragment`
@@ -39,10 +39,11 @@ const claimedColumns = fragment`
 export const leaseEnd = fragment`app_now() + ${raw(String(leaseSeconds))} * interval '1 second'`
 
 /**
- * Begins the next attempt of the job that is due longest, and of up to `limit` in all that can be
- * worked on together with it: first attempts at persons with little recorded, of one project, all
- * with or all without their recordings. (Where one brings its worker down again and again, it does
- * so alone.) An attempt is counted here, so that one whose worker dies counts like any other.
+ * Starts the next attempt of the job that has been due longest, and of others that can be processed
+ * with it (`limit` in all): first attempts for persons with few recordings, of one project, with
+ * the same keepRecordings. (Only first attempts, so that a job that repeatedly kills its worker
+ * takes no other job along.) The attempt is counted here, so that it counts even if its worker
+ * dies.
  */
 export async function claimJobs(sql: Sql, limit: number): Promise<ClaimedJob[]> {
   for (const projectId of await projectsWithDueJobs(sql)) {
@@ -52,10 +53,10 @@ export async function claimJobs(sql: Sql, limit: number): Promise<ClaimedJob[]> 
   return []
 }
 
-/** Due jobs that are looked at for their projects. */
+/** How many due jobs are read to find their projects. */
 const dueJobsSeen = 100
 
-/** Those whose job is due longest first. */
+/** The project whose job has been due longest comes first. */
 async function projectsWithDueJobs(sql: Sql): Promise<number[]> {
   const rows = await sql<{ id: number }>`
     select project_id as id
@@ -64,7 +65,7 @@ async function projectsWithDueJobs(sql: Sql): Promise<number[]> {
       from deletion_jobs
       where status in ('pending', 'running')
         and lease_token is null -- fault: find-free
-        -- As a subquery it is one moment for the whole statement, which the index can look for.
+        -- A subquery is evaluated once per statement, so that the index can be used.
         and next_attempt_at <= (select app_now())
       order by next_attempt_at
       limit ${dueJobsSeen}
@@ -109,7 +110,7 @@ function claimJobsOf(sql: Sql, projectId: number, limit: number): Promise<Claime
     select ${claimedColumns} from claimed order by created_at, id`
 }
 
-/** Of the person of a job `due`; nothing is added to its recordings any more. */
+/** Whether the person of the job `due` has few recordings. No more can be added to them. */
 const isSmall = (projectId: number) => fragment`(
   due.attempts = 0 and not due.is_alone
   and (select count(*)
@@ -129,9 +130,9 @@ const isSmall = (projectId: number) => fragment`(
 )`
 
 /**
- * Takes an open job over from whatever attempt it is in, which thereby loses its lease, and goes
- * on in that attempt's place: none is counted. For the ledger, which knows that the job is to be
- * completed now. Returns undefined where the job is not open.
+ * Takes an open job over from the attempt it is in, which loses its lease, and continues as that
+ * attempt: no new one is counted. For the ledger, which shows that the job must be completed now.
+ * Returns undefined if the job is not open.
  */
 export async function takeOver(
   sql: Sql,
@@ -162,31 +163,31 @@ export async function takeOver(
 
 export const attemptsMaximum = 5
 
-/** The seconds between one attempt and the next, from the first to the fifth. */
+/** The seconds between one attempt and the next. */
 export type RetryDelays = readonly [number, number, number, number]
 
-/** Jobs whose lost attempts are noted by one statement. */
+/** Lost attempts that one statement ends. */
 const reapedAPart = 100
 
-/** Another worker has the job, or nobody: a worker that gets this stops at once and changes nothing. */
+/** The worker no longer holds the job. It must stop at once and change nothing. */
 export class LeaseLost extends Error {
   override readonly name = 'LeaseLost'
 }
 
-/** A token belongs to one attempt at one job, so that those of several can be asked for at once. */
+/** A token belongs to one attempt of one job, so several jobs can be checked at once. */
 const areHeld = (jobs: ClaimedJobs) => fragment`
   project_id = ${jobs[0].projectId} and id = any(${jobs.map(({ id }) => id)}::uuid[])
   and lease_token = any(${jobs.map(({ leaseToken }) => leaseToken)}::uuid[]) -- fault: held-token
   and lease_until > app_now() -- fault: held-until
 `
 
-/** What is counted of an attempt. Keys are in no receipt: they are gone with their browsers. */
+/** What is counted per attempt. Receipts do not list keys: each is removed with its browser. */
 export type RemovedNow = Removed & { keys: number }
 
-/** What was removed of each job, by the job's id. */
+/** What was removed for each job, by job ID. */
 export type RemovedByJob = ReadonlyMap<string, Partial<RemovedNow>>
 
-/** A row for each job: its id and what was removed. */
+/** One row per job: its ID and what was removed. */
 function removedOf(jobs: ClaimedJobs, removed: RemovedByJob) {
   const counts = (what: keyof RemovedNow) => jobs.map(({ id }) => removed.get(id)?.[what] ?? 0)
   return fragment`unnest(
@@ -196,7 +197,7 @@ function removedOf(jobs: ClaimedJobs, removed: RemovedByJob) {
     as one (job_id, sessions, chunks, browsers, blobs, bytes, keys)`
 }
 
-/** Of an attempt `a`, from what the statement has in `held`. */
+/** Adds the counts in `held` to the attempt `a`. */
 const addToAttempt = fragment`
   removed_keys = a.removed_keys + held.keys, removed_sessions = a.removed_sessions + held.sessions,
   removed_chunks = a.removed_chunks + held.chunks, removed_blobs = a.removed_blobs + held.blobs,
@@ -206,8 +207,8 @@ const removedNow = fragment`
   one.keys, one.sessions, one.chunks, one.blobs, one.bytes, one.browsers`
 
 /**
- * Notes how far attempts are, and what the blob store removed since the last time; where `renew`
- * says so their leases start again. Throws LeaseLost where one of them is lost.
+ * Records the step of attempts and what the blob store removed since the last call, and renews
+ * their leases if `renew`. Throws LeaseLost if one of them is lost.
  */
 export async function noteProgress(
   sql: Sql,
@@ -232,7 +233,7 @@ export async function noteProgress(
   if (held.length < jobs.length) throw new LeaseLost()
 }
 
-/** The first statement of every transaction of a worker. Throws LeaseLost where one is lost. */
+/** The first statement of every transaction of a worker. Throws LeaseLost if a lease is lost. */
 export async function fence(tx: Sql, jobs: ClaimedJobs): Promise<void> {
   const held = await tx`
     -- statement: fence
@@ -244,7 +245,7 @@ export async function fence(tx: Sql, jobs: ClaimedJobs): Promise<void> {
   if (held.length < jobs.length) throw new LeaseLost()
 }
 
-/** Counts the rows that this transaction removes, which has begun with the fence. */
+/** Counts the rows that this transaction removes. It must have begun with the fence. */
 export async function addRemovedRows(
   tx: Sql,
   jobs: ClaimedJobs,
@@ -273,7 +274,7 @@ export interface CompletedJob {
   createdAt: string
   startedAt: string
   completedAt: string
-  /** Whether identify may not bring the person back. */
+  /** Whether identify must not create the person again. */
   isSuppressed: boolean
   attempts: number
   removed: Removed
@@ -282,17 +283,14 @@ export interface CompletedJob {
   isTold: boolean
 }
 
-/** A job about the same person that failed, with what it had removed by then. */
+/** An earlier job for the same person that failed, and what it had removed. */
 export interface EarlierJob {
   jobId: string
   keepRecordings: boolean
   removed: Removed
 }
 
-/**
- * Completes the jobs, in the transaction in which their persons go. Throws LeaseLost where one is
- * lost.
- */
+/** Completes the jobs in the transaction that deletes their persons. May throw LeaseLost. */
 export async function completeJobs(
   tx: Sql,
   jobs: ClaimedJobs,
@@ -341,7 +339,7 @@ export async function completeJobs(
   )
 }
 
-/** A job and those before it, the first one first. */
+/** Returns a job and those before it, oldest first. */
 async function findEarlierJobs(
   tx: Sql,
   projectId: number,
@@ -367,9 +365,9 @@ const removedColumns = fragment`json_build_object(
   'bytes', removed_bytes, 'browsers', removed_browsers)`
 
 /**
- * Ends an attempt that failed: the next one is due after its delay, counted from now; after the
- * last one the job is failed and its person usable again. Returns what became of the job, or
- * undefined if the lease is lost, which the caller that noticed it has handled.
+ * Ends an attempt that failed. The next one is due after its delay, counted from now; after the
+ * last one the job is failed and its person usable again. Returns the status of the job, or
+ * undefined if the lease was lost.
  */
 export async function failAttempt(
   sql: Sql,
@@ -401,9 +399,9 @@ interface Ended {
 const endedColumns = fragment`select status, exists (select from told) as "isTold"`
 
 /**
- * Ends the attempts whose lease has run out, wherever their workers are. The next one is due after
- * its delay, counted from the end of the lease. Returns how many were lost, and how many jobs have
- * failed by that.
+ * Ends the attempts of all workers whose lease has expired. The next attempt is due after its
+ * delay, counted from the end of the lease. Returns how many attempts were lost, and how many jobs
+ * failed because of it.
  */
 export async function reapLostAttempts(
   sql: Sql,
@@ -447,7 +445,7 @@ const nextAttemptAt = (failedAt: Fragment, delays: RetryDelays) => fragment`
   ${failedAt} + (${delays}::integer[])[attempts] * interval '1 second' as next_at -- fault: failure-delay
   `
 
-/** The events that the project's webhooks get for the jobs in `ended`, a subselect with their ids. */
+/** Creates the webhook deliveries for the jobs in `ended`, which has their IDs and statuses. */
 const told = (projectId: number, ended: Fragment) => fragment`
   told as (
     insert into webhook_deliveries (project_id, webhook_id, event, job_id)
@@ -459,7 +457,7 @@ const told = (projectId: number, ended: Fragment) => fragment`
     returning id
   )`
 
-/** Ends the attempts of the jobs in `held`. The lock of a job comes before that of its person. */
+/** Ends the attempts of the jobs in `held`. A job is locked before its person. */
 function endHeld(projectId: number, outcome: 'failed' | 'lost', step: string | null, code: string) {
   return fragment`
     ended as (
@@ -490,8 +488,8 @@ function endHeld(projectId: number, outcome: 'failed' | 'lost', step: string | n
 }
 
 /**
- * Gives attempts back that a graceful stop cut short, or that failed together with others and are to
- * be made alone: nothing of one's own failed, so they never were. Those whose lease is lost stay.
+ * Hands back attempts that a graceful stop interrupted, or that failed together and are retried
+ * alone: they are not counted. Jobs whose lease is lost stay as they are.
  */
 export async function handBack(
   sql: Sql,

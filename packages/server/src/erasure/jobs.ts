@@ -2,11 +2,11 @@ import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import type { Position } from '../http/page.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
-/** Who asked for an erasure, for the dashboard: ids alone. */
+/** Who requested an erasure, for the dashboard. IDs only. */
 export type Requester = 'command' | 'ledger' | `key:${string}` | `member:${string}`
 
 export interface NewDeletionJob {
-  /** Given where a job is made again that a restored backup forgot. */
+  /** Set when a job is created again that is missing after the restore of a backup. */
   earlier?: { id: string; createdAt: string }
   projectId: number
   personId: string
@@ -18,7 +18,7 @@ const jobColumns = fragment`
   id, external_id as "externalId", keep_recordings as "keepRecordings", status,
   created_at as "createdAt", started_at as "startedAt", completed_at as "completedAt"`
 
-/** Makes a job and flags its person, which the caller has locked and found without a flag. */
+/** Creates a job and flags its person. The caller has locked the person and seen no flag. */
 export async function insertDeletionJob(tx: Sql, job: NewDeletionJob): Promise<DeletionJob> {
   const { projectId, personId } = job
   const [inserted] = await tx<DeletionJob>`
@@ -80,7 +80,7 @@ export function listDeletionJobs(
     limit ${limit}`
 }
 
-/** What the API never shows of a job: for the dashboard and the command line. */
+/** Details for the dashboard and the command line; the API never returns them. */
 export interface DeletionJobDetails {
   requestedBy: Requester
   nextAttemptAt: string | null
@@ -129,7 +129,7 @@ export async function findDeletionJobDetails(
   return { ...job, attempts }
 }
 
-/** What became of these jobs, by id; those that are not there are missing. */
+/** Returns the jobs' statuses by ID, without jobs that do not exist. */
 export async function findStatuses(
   sql: Sql,
   jobs: readonly { projectId: number; jobId: string }[],
@@ -145,13 +145,13 @@ export async function findStatuses(
   return found
 }
 
-/** The only clock of the server. */
+/** Reads the clock of the database, which all processes share. */
 export async function readClock(sql: Sql): Promise<string> {
   const [row] = await sql<{ now: string }>`select app_now() as now`
   return (row as { now: string }).now
 }
 
-/** Where workers listen for new jobs. What is sent is empty: the database knows the rest. */
+/** Signals new jobs to workers. The payload is empty. */
 export const jobsChannel = 'lethe_deletion_jobs'
 
 /** Notifies workers of a job. A missed notification does not matter: workers also poll. */
@@ -159,7 +159,7 @@ export function notifyWorkers(sql: Sql): void {
   sql`select pg_notify(${jobsChannel}, '')`.catch(() => {})
 }
 
-/** Where those listen that deliver events to webhooks. */
+/** Signals new deliveries to the processes that send them. */
 export const deliveriesChannel = 'lethe_webhook_deliveries'
 
 /** Notifies workers of a delivery. A missed notification does not matter: workers also poll. */
@@ -167,7 +167,7 @@ export function notifyDeliveries(sql: Sql): void {
   sql`select pg_notify(${deliveriesChannel}, '')`.catch(() => {})
 }
 
-/** Says that a worker is there, for the dashboard. */
+/** Records that a worker is running, for the dashboard. */
 export async function noteWorker(sql: Sql): Promise<void> {
   await sql`update worker_seen set at = app_now()`
 }

@@ -9,7 +9,7 @@ import {
   type RemovedNow,
 } from './job-leases.ts'
 
-/** All that an erasure acts on. Faults are injected here, and nowhere else. */
+/** Everything that an erasure changes. Tests inject faults here and nowhere else. */
 export interface Effects {
   db: Db
   /** The database of the browsers' data keys. */
@@ -17,39 +17,39 @@ export interface Effects {
   blobs: Blobs
 }
 
-/** The hold on jobs. It ends when another worker may have taken one of them, or on `end`. */
+/** Holds jobs until `end`, or until another worker may have taken one of them. */
 export interface Lease {
   /** The step the attempt is in. */
   step: string
-  /** Aborts what is in flight when the lease is over. */
+  /** Aborted when the lease ends. */
   signal: AbortSignal
-  /** Effects that take place only while the lease is held, and that keep it. */
+  /** Effects that only run while the lease is held. Each one counts as progress. */
   effects: Effects
-  /** Counts what was removed outside of the database; it is noted a little later. */
+  /** Counts what was removed outside the database. It is recorded a little later. */
   count(jobId: string, removed: Partial<Counted>): void
   /** Deletes blobs of a job and counts them. */
   deleteBlobs(jobId: string, prefix: string): Promise<void>
-  /** What was counted and nobody has noted yet; the caller notes it. */
+  /** Takes the counts that are not recorded yet. The caller records them. */
   takeUnnoted(): RemovedByJob
-  /** What was taken and could not be noted. */
+  /** Puts back counts that were taken and could not be recorded. */
   putBack(unnoted: RemovedByJob): void
   end(): void
 }
 
 export interface LeasePace {
   renewSeconds: number
-  /** How often progress is noted, so that it can be watched. */
+  /** How often progress is recorded, so that it can be watched. */
   noteSeconds: number
-  /** An attempt in which nothing took place for so long hangs, and has to lose its lease. */
+  /** An attempt without an effect for this long is hung, and its lease is no longer renewed. */
   hungSeconds: number
 }
 
 const paceDefault: LeasePace = { renewSeconds: 10, noteSeconds: 2, hungSeconds: 60 }
 
 /**
- * Keeps the leases of attempts as long as they move on. `sentAt` is when the claim was sent, on the
- * clock of performance.now(): the lease began after that, so a deadline counted from then never
- * lies behind the database's. `stopping` ends it early.
+ * Renews the leases of attempts as long as they make progress. `sentAt` is the performance.now() at
+ * which the claim was sent: the lease began later, so a deadline counted from it is never later
+ * than the database's. `stopping` ends it early.
  */
 export function holdLease(
   effects: Effects,
@@ -80,7 +80,7 @@ export function holdLease(
   const guarded = guard(effects, {
     signal,
     check() {
-      // A process that was frozen may come here before its timers do.
+      // In a process that was frozen this may run before its timers do.
       if (performance.now() >= until) lose()
       signal.throwIfAborted()
     },
@@ -127,7 +127,7 @@ export function holdLease(
     try {
       await noteProgress(effects.db.sql, jobs, { step, removed: lease.takeUnnoted() }, renew)
     } catch (error) {
-      // Where the database is away the deadline decides; the next round tries again.
+      // If the database is unreachable, the next round tries again, until the deadline.
       if (error instanceof LeaseLost) controller.abort(error)
       return
     }
@@ -140,7 +140,7 @@ export function holdLease(
   return lease
 }
 
-/** What is removed outside of the database. */
+/** What is removed outside the database. */
 type Counted = Pick<RemovedNow, 'blobs' | 'bytes' | 'keys'>
 
 function sumOf(before: Counted | undefined, added: Partial<Counted>): Counted {

@@ -7,9 +7,9 @@ import { noteSignedUnder, readLedgerState, readSignedUnder } from './ledger-stor
 const entriesAtOnce = 8
 
 /**
- * Signs the entries of the ledger that stand under older master keys again, with the first one, so
- * that the older ones can be given up. What is not genuine stays as it is. Done once after a
- * rotation, and from the start again where it was broken off. Returns how many it signed.
+ * Signs ledger entries under older master keys again, with the current one, so that the older ones
+ * can be removed. Entries that are not genuine stay as they are. Runs once after a rotation, and
+ * from the start again if it was interrupted. Returns how many it signed.
  */
 export async function signLedgerAgain(sql: Sql, blobs: Blobs, keys: LedgerKeys): Promise<number> {
   const { current, byId } = keys
@@ -21,7 +21,7 @@ export async function signLedgerAgain(sql: Sql, blobs: Blobs, keys: LedgerKeys):
     await inLanes(places, entriesAtOnce, async (place) => {
       const entry = await readLedgerEntry(blobs, older, place)
       if (typeof entry !== 'object') return
-      // Should a worker write it at this moment, it names no browser that this one does not.
+      // If a worker writes the entry at the same time, it names no browser that this one does not.
       await writeLedgerEntry(blobs, keys, entry)
       signed += 1
     })

@@ -1,12 +1,12 @@
 import type { Sql } from '../sql.ts'
 import type { LedgerPlace } from './ledger.ts'
 
-/* What the database knows of the ledger. */
+/* What the database knows about the ledger. */
 
 export interface LedgerState {
   lastNumber: number
   comparedTo: number
-  /** The number of the newest completed erasure that has to have an entry; null where there is none. */
+  /** The number of the newest completed erasure that must have an entry; null if there is none. */
   newestCompleted: number | null
 }
 
@@ -24,9 +24,9 @@ export async function readLedgerState(sql: Sql): Promise<LedgerState> {
   return state as LedgerState
 }
 
-/** What tells whether a database is still the one it was. */
+/** Tells whether a database is still the same one. */
 export interface Standing {
-  /** When this server was started: after a failover it is another server. */
+  /** When the server was started. It differs after a failover. */
   server: string
   lastNumber: number
 }
@@ -39,8 +39,8 @@ export async function readStanding(sql: Sql): Promise<Standing> {
 }
 
 /**
- * The numbers of the entries of these jobs, given where they have none. To be called at the end of a
- * transaction, as others wait for its commit.
+ * Returns the entry numbers of these jobs, and assigns those that are missing. Call it at the end
+ * of a transaction: others wait for its commit.
  */
 export async function numberEntries(
   tx: Sql,
@@ -69,7 +69,7 @@ export async function numberEntries(
   return numbers
 }
 
-/** Notes the number that the entry of a job has already, which is made again from it. */
+/** Records the entry number of a job that is created again from its entry. */
 export async function insertKnownEntry(tx: Sql, { projectId, jobId, number }: LedgerPlace) {
   await tx`
     insert into ledger_entries (project_id, job_id, number)
@@ -99,7 +99,7 @@ export async function findEntries(
   return found
 }
 
-/** How many completed erasures from this number on have to have an entry. */
+/** Counts the completed erasures with these numbers that must have an entry. */
 export async function countExpected(sql: Sql, from: number, to: number): Promise<number> {
   const [row] = await sql<{ count: number }>`
     select count(*)::integer as count
@@ -110,14 +110,14 @@ export async function countExpected(sql: Sql, from: number, to: number): Promise
 }
 
 /**
- * Notes a comparison: all entries up to `to` are compared, except that those of open jobs, and what
- * comes after them, will be looked at again.
+ * Records a comparison of all entries up to `to`. Those of open jobs, and all after them, will be
+ * compared again.
  */
 export async function noteComparison(
   tx: Sql,
   found: { to: number; refused: number; missing: number },
 ): Promise<void> {
-  // Its lock comes first: the next statement then sees every number that was given.
+  // Locks first, so that the next statement sees every number that was assigned.
   await tx`
     select from ledger_state
     for update -- fault: comparison-locks-state
@@ -132,7 +132,7 @@ export async function noteComparison(
         compared_to, least(${found.to}::bigint, ${open?.before ?? null}::bigint))`
 }
 
-/** From now on nobody expects the entries that there were up to now. */
+/** No longer expects the entries up to now. */
 export async function giveUpEntries(sql: Sql): Promise<void> {
   await sql`update ledger_state set lost_to = last_number, missing = 0`
 }
@@ -151,7 +151,7 @@ export async function readLedgerHealth(sql: Sql): Promise<LedgerHealth> {
   return health as LedgerHealth
 }
 
-/** The master key under which all entries stand, as far as that was looked after. */
+/** The master key that all entries are known to be signed under. */
 export async function readSignedUnder(sql: Sql): Promise<string | null> {
   const [state] = await sql<{ signedUnder: string | null }>`
     select signed_under as "signedUnder" from ledger_state`
@@ -162,7 +162,7 @@ export async function noteSignedUnder(sql: Sql, masterKeyId: string): Promise<vo
   await sql`update ledger_state set signed_under = ${masterKeyId}`
 }
 
-/** The projects whose unsigned entries are to be taken over; undefined once they were. */
+/** The projects whose unsigned entries are still to be signed; undefined if all are. */
 export async function projectsToTakeOver(sql: Sql): Promise<number[] | undefined> {
   const [state] = await sql<{ isTakenOver: boolean }>`
     select is_taken_over as "isTakenOver" from ledger_state`
@@ -175,7 +175,7 @@ export async function noteTakenOver(sql: Sql): Promise<void> {
   await sql`update ledger_state set is_taken_over = true`
 }
 
-/** Of a job that was completed before entries had numbers. */
+/** Marks an entry as completed that no running job completes. */
 export async function completeEntry(tx: Sql, projectId: number, jobId: string): Promise<void> {
   await tx`
     update ledger_entries set state = 'completed'

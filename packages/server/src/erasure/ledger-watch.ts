@@ -3,13 +3,13 @@ import { DatabaseUnreachable, type Db } from '../sql.ts'
 import { readStanding, type Standing } from './ledger-store.ts'
 
 export interface LedgerWatch {
-  /** Whether the database may have gone back in time, and was not compared with the ledger since. */
+  /** Whether the database may have gone back in time and is yet to be compared with the ledger. */
   isHeld(): boolean
-  /** How often it was held so far. What was begun before the last time may come from another server. */
+  /** How often it was held. A read that began before the last time may be of another server. */
   holds(): number
   /**
-   * Behind a pooler, which hides a lost connection: holds unless the server that responds now is the
-   * one from before. What was read before the call came from it then.
+   * Behind a pooler, which hides lost connections: holds unless the server is still the same one.
+   * Then everything read before the call came from it.
    */
   confirm?(): Promise<void>
   stop(): Promise<void>
@@ -18,27 +18,27 @@ export interface LedgerWatch {
 export interface WatchOptions {
   db: Db
   log: Log
-  /** Between two looks while nothing has happened. */
+  /** How often the database is checked while nothing happens. */
   watchSeconds?: number
-  /** Whether a pooler stands in between, which hides a lost connection. */
+  /** Whether there is a pooler in between, which hides lost connections. */
   isPooled?: boolean
 }
 
-/** A lost connection is noticed at once. */
+/** Lost connections are noticed at once, without a check. */
 const watchSecondsDefault = 15
 
-/** From a loss to the look after it, and between looks until one succeeds. */
+/** How long after a lost connection the check comes, and the next one until one succeeds. */
 const heldSeconds = 0.25
 
 /**
- * Notices a database that goes back in time under a running process: another server responds (after
- * a failover, a restart or a restore), or the last number of the ledger is smaller than it was. Then
- * `compare` is called until it succeeds, and until then `isHeld`. A lost connection holds too, until
- * the first look after it: nobody is served by a server that was not looked at. `last` is what was
- * there before the comparison of the start. One small statement a look.
+ * Notices when the database goes back in time under a running process: another server responds
+ * (after a failover, a restart or a restore), or the last number of the ledger is smaller than
+ * before. Then it calls `compare` until that succeeds, and `isHeld` until then. A lost connection
+ * also holds, until the next check: no response comes from a server that was not checked. `last` is
+ * the state before the comparison at the start. A check is one small statement.
  *
- * Behind a pooler each response waits for a look that began after it was made (`confirm`); those that
- * wait at the same time share one.
+ * Behind a pooler each response waits for a check that began after the response was built
+ * (`confirm`). Responses that wait at the same time share a check.
  */
 export function watchLedger(
   { db, log, watchSeconds = watchSecondsDefault, isPooled = false }: WatchOptions,
@@ -48,7 +48,7 @@ export function watchLedger(
   let seen = last
   let isHeld = false
   let holds = 0
-  /** Connections that were lost so far: one that is lost during a look calls for another look. */
+  /** Connections lost so far. If one is lost during a check, another check follows. */
   let losses = 0
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
@@ -70,7 +70,7 @@ export function watchLedger(
       log.event('warn', 'ledger.database_changed')
       await compare()
     }
-    // What the comparison has added comes with the next look.
+    // The next check sees what the comparison has added.
     seen = now
     isHeld = lost !== losses
   }
@@ -81,7 +81,7 @@ export function watchLedger(
     timer = setTimeout(() => {
       looking = look()
         .catch((error) => {
-          // Requests and jobs that need the database report that it is away.
+          // Requests and jobs report an unreachable database themselves.
           if (!(error instanceof DatabaseUnreachable)) log.fault('ledger.watch', error)
         })
         .finally(() => {

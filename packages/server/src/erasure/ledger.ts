@@ -5,16 +5,16 @@ import type { MasterKeys } from '../blobs/master-keys.ts'
 import { isUuid } from '../http/parameters.ts'
 
 /*
- * The ledger: blobs that say who was erased, outside of the database, so that a backup that brings a
- * person back can be found out. It holds internal ids and nothing else. Somebody who can write to the blob
- * store is not believed: each entry carries a MAC over its key and content, under a key derived from
- * the master key.
+ * The ledger: blobs outside the database that say who was erased, so that persons whom a restored
+ * backup brings back are found. It contains internal IDs and nothing else. Write access to the blob
+ * store is not enough to forge an entry: each has a MAC over its key and content, under a key
+ * derived from the master key.
  */
 
-/** What the ledger says of one erasure, or a part of that where it names very many browsers. */
+/** The entry of one erasure, or a part of it if the erasure has very many browsers. */
 export interface LedgerEntry {
   version: 2
-  /** Counted in each installation. */
+  /** Counted per installation. */
   number: number
   jobId: string
   projectId: number
@@ -22,13 +22,13 @@ export interface LedgerEntry {
   keepRecordings: boolean
   /** When the erasure was requested. */
   createdAt: string
-  /** 0 is written last: where it is, all are. */
+  /** Part 0 is written last: if it exists, all do. */
   part: number
-  /** Empty where the recordings are kept. */
+  /** Empty if the recordings are kept. */
   browserIds: string[]
 }
 
-/** The keys of the MACs of one installation, by the ids of the master keys they are derived from. */
+/** The MAC keys of an installation, by the IDs of the master keys they are derived from. */
 export interface LedgerKeys {
   current: string
   byId: ReadonlyMap<string, KeyObject>
@@ -49,7 +49,7 @@ const entriesAGroup = 1_000
 
 const algorithm = 'HS256'
 
-/** Groups are folders: the new entries are found without a listing of the others. */
+/** Groups are folders, so that new entries are found without listing all others. */
 const groupOf = (number: number) => Math.floor(number / entriesAGroup)
 
 const groupPrefix = (group: number) => `ledger/${String(group).padStart(9, '0')}/`
@@ -62,7 +62,7 @@ export function ledgerKey({ number, projectId, jobId, part }: LedgerPlace): stri
 function placeOf(key: string): LedgerPlace | undefined {
   const [, number, projectId, jobId, part = '0'] =
     /^ledger\/\d{9}\/(\d{1,15})-(\d{1,9})-([0-9a-f-]{36})(?:-(\d{1,9}))?\.jws$/.exec(key) ?? []
-  // Names are what anybody wrote: PostgreSQL refuses a statement with an id that is none.
+  // Anybody may have written the name, and PostgreSQL refuses statements with invalid UUIDs.
   if (jobId === undefined || !isUuid(jobId)) return undefined
   const place = { number: Number(number), projectId: Number(projectId), jobId, part: Number(part) }
   return ledgerKey(place) === key ? place : undefined
@@ -89,7 +89,7 @@ export async function writeLedgerEntry(
   }
 }
 
-/** `refused`: what is there was not written by this installation, or not there. */
+/** `refused`: the entry was not written by this installation, or not under this key. */
 export async function readLedgerEntry(
   blobs: Blobs,
   keys: LedgerKeys,
@@ -120,14 +120,14 @@ export async function readLedgerEntry(
   }
 }
 
-/** So many groups without an entry end the ledger, if the database knows of none behind them. */
+/** The ledger ends after this many empty groups, unless the database knows of later entries. */
 const emptyGroupsMaximum = 3
 
 const entriesAPart = 500
 
 /**
- * Where entries are from `from` on, in parts of some hundred, and how many blobs are there whose
- * names are none of ours. `until` is the last number the database knows.
+ * Lists the entries from `from` on, in parts, and counts the blobs that have foreign names. `until`
+ * is the last number that the database knows.
  */
 export async function* listLedger(
   blobs: Blobs,
@@ -152,12 +152,12 @@ export async function* listLedger(
   }
 }
 
-/** For `.catch`: another process that starts takes the same entries over. */
+/** For `.catch`: another process that starts may have taken the entry over. */
 function unlessNoBlob(error: unknown): undefined {
   if (!isNoBlob(error)) throw error
 }
 
-/** The entries of the versions that did not sign them; what cannot be one is left out. */
+/** Lists the entries of versions that did not sign them, without blobs that cannot be one. */
 export async function* listOldEntries(
   blobs: Blobs,
   projectId: number,

@@ -5,13 +5,12 @@ const reconnectSeconds = 1
 
 const closeSeconds = 2
 
-/** A connection that says nothing for so long is asked whether it is still there. */
+/** How often a connection is checked for being alive. */
 const pingSeconds = 30
 
 /**
- * Calls the function of a channel for each of its notifications, and all of them whenever it begins
- * to listen, as some may have been missed. A connection that breaks is replaced; what is missed
- * meanwhile is found by polling.
+ * Calls the function of a channel for each of its notifications, and all functions whenever it
+ * starts to listen, as some notifications may have been missed. A broken connection is replaced.
  */
 export function listen(
   connection: DbOptions['connection'],
@@ -21,7 +20,7 @@ export function listen(
   const stopping = new AbortController()
   const { signal } = stopping
 
-  async function listenForEver() {
+  async function listenAgain() {
     while (!signal.aborted) {
       try {
         await listenOnce()
@@ -32,14 +31,14 @@ export function listen(
     }
   }
 
-  /** Returns when the connection ended. */
+  /** Returns when the connection has ended. */
   async function listenOnce() {
     const { sql, client, end } = await connectOne(connection, 5)
     const ended = new Promise<void>((resolve) => {
       client.on('error', () => resolve())
       client.on('end', resolve)
       signal.addEventListener('abort', () => resolve(), { once: true })
-      // It may have been stopped while the connection was made.
+      // It may have been stopped while connecting.
       if (signal.aborted) resolve()
       const ping = () => sql`select 1`.catch(() => resolve())
       const pings = setInterval(ping, pingSeconds * 1_000)
@@ -51,12 +50,12 @@ export function listen(
       for (const call of Object.values(heard)) call()
       await ended
     } finally {
-      // One that leads to nobody any more may never say its end.
+      // A dead connection may never report its end.
       await Promise.race([end(), pause(closeSeconds, signal)]).catch(() => {})
     }
   }
 
-  const listening = listenForEver()
+  const listening = listenAgain()
   return {
     async stop() {
       stopping.abort()

@@ -2,13 +2,13 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 
 export interface ErasureMetrics {
   observeAttempt(outcome: string, seconds: number): void
-  /** Attempts whose worker went away, noticed by the process that reaped them. */
+  /** Attempts of dead workers that this process has reaped. */
   observeReaped(attempts: number): void
   /** Jobs that ended as failed. */
   observeFailedJobs(jobs: number): void
 }
 
-/** The erasure's metrics. Labels are outcomes and statuses; no project, no job, no person. */
+/** The metrics of erasures. The only label is the outcome: no project, job or person. */
 export function createErasureMetrics(registry: Registry): ErasureMetrics {
   const registers = [registry]
   const attempts = new Histogram({
@@ -20,7 +20,7 @@ export function createErasureMetrics(registry: Registry): ErasureMetrics {
   })
   const reaped = new Counter({
     name: 'lethe_erasure_attempts_reaped_total',
-    help: 'Attempts of any process whose worker went away, noticed by this one.',
+    help: 'Attempts of dead workers that this process reaped.',
     registers,
   })
   const failed = new Counter({

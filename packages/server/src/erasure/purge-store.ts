@@ -1,6 +1,6 @@
 import type { Sql } from '../sql.ts'
 
-/* What the database knows of purges, and of the jobs they are for. */
+/* What the database knows about purges and their jobs. */
 
 export interface Purge {
   id: string
@@ -9,10 +9,10 @@ export interface Purge {
 
 const claimSeconds = 600
 
-/** Jobs that get a purge, or their statement, in one statement. */
+/** Jobs that are assigned to a purge, or signed, at a time. */
 const jobsAPart = 500
 
-/** Whether a purge was begun and not ended, or jobs wait for one. */
+/** Whether a purge is unfinished, or jobs wait for one. */
 export async function isPurgeDue(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ isDue: boolean }>`
     select exists (select from purges where completed_at is null)
@@ -21,8 +21,8 @@ export async function isPurgeDue(sql: Sql): Promise<boolean> {
 }
 
 /**
- * The purge that is to go on, or a new one for all jobs that are completed by now; undefined where
- * there is nothing to do, `claimed` where another process is at it.
+ * Claims the unfinished purge, or a new one for all jobs completed by now. Returns undefined if
+ * there is nothing to do, `claimed` if another process is purging.
  */
 export async function claimPurge(sql: Sql): Promise<Purge | 'claimed' | undefined> {
   if (!(await isPurgeDue(sql))) return undefined
@@ -32,7 +32,7 @@ export async function claimPurge(sql: Sql): Promise<Purge | 'claimed' | undefine
     where completed_at is null and coalesce(claimed_until <= app_now(), true)
     returning id, done`
   if (!purge) return 'claimed'
-  // Before anything of it is done: later ones may have left something in what was done by then.
+  // Only before the first part: jobs completed later may have left something in parts already done.
   if (purge.done.length === 0) await assignJobs(sql, purge.id)
   return purge
 }
@@ -55,7 +55,7 @@ async function assignJobs(sql: Sql, purgeId: string): Promise<void> {
   }
 }
 
-/** Lets others work on it, or goes on to hold it. */
+/** Extends the claim, or gives it up. */
 export async function holdPurge(sql: Sql, { id }: Purge, isHeld: boolean): Promise<void> {
   await sql`
     update purges
@@ -70,7 +70,7 @@ export async function notePart(sql: Sql, { id }: Purge, part: string): Promise<v
     where id = ${id} and not ${part}::text = any(done)`
 }
 
-/** From now on nothing is left of the persons of its jobs. Returns when that was first said. */
+/** Records that nothing is left of its jobs' persons. Returns when that was first recorded. */
 export async function notePurged(sql: Sql, { id }: Purge): Promise<string> {
   const [purge] = await sql<{ purgedAt: string }>`
     update purges set purged_at = coalesce(purged_at, app_now())
@@ -95,7 +95,7 @@ export function listUnsigned(sql: Sql, { id }: Purge): Promise<PurgedJob[]> {
     limit ${jobsAPart}`
 }
 
-/** A job that was done again in between is not of this purge any more. */
+/** Leaves out jobs that were completed again meanwhile: they are not of this purge any more. */
 export async function noteStatements(
   sql: Sql,
   { id }: Purge,
@@ -129,8 +129,8 @@ export async function findPurgeStatement(
 }
 
 /**
- * Whether it is the time for a purge: within some hours after a minute of the day (UTC), in which
- * one is begun once.
+ * Whether it is time for a purge: within some hours after a minute of the day (UTC), unless one
+ * that started in that time has completed.
  */
 export async function isPurgeTime(sql: Sql, minuteOfDay: number, hours: number): Promise<boolean> {
   const [row] = await sql<{ isTime: boolean }>`

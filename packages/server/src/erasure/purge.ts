@@ -18,15 +18,15 @@ import {
 import { hashOfReceipt, purgeMediaType, type Signer, signStatement } from './receipts.ts'
 
 /*
- * A deleted row stays in PostgreSQL's files until its space is used again. A purge rewrites each table
- * (VACUUM FULL), then the statistics of the planner, then so much of the log that its older
- * files are gone. What is done is noted part by part: a purge that was broken off goes on.
+ * A deleted row stays in PostgreSQL's files until its space is reused. A purge rewrites each table
+ * (VACUUM FULL), then the planner's statistics, then enough of the write-ahead log (WAL) that its
+ * older files are gone. Each completed part is recorded, so that an interrupted purge can continue.
  */
 
 export interface PurgedDatabase {
   name: 'main' | 'keys'
   connection: DbAddress
-  /** Who may write the log on, if that is somebody else. */
+  /** A role that may switch WAL files, if that of `connection` may not. */
   logConnection?: DbAddress
 }
 
@@ -35,14 +35,14 @@ export interface PurgeOptions {
   databases: readonly PurgedDatabase[]
   signer: Signer
   signal?: AbortSignal
-  /** A lock that somebody has is waited for this long. */
+  /** How long to wait for a lock. */
   lockMilliseconds?: number
   pauseMilliseconds?: number
-  /** Told of each part, a table or index of a database, before it is purged. */
+  /** Called with each part before it is purged. */
   onPart?: (part: string) => void
 }
 
-/** Why a part could not be done. */
+/** Why a part could not be purged. */
 export type PurgeObstacle =
   | 'locked'
   | 'no_right'
@@ -52,7 +52,7 @@ export type PurgeObstacle =
   | 'log_kept'
 
 export interface PurgeOutcome {
-  /** Jobs whose persons are in no file any more, since `purgedAt`. */
+  /** Jobs whose persons are in no file since `purgedAt`. */
   jobs: number
   purgedAt: string | null
   left: { part: string; code: PurgeObstacle }[]
@@ -60,12 +60,12 @@ export interface PurgeOutcome {
 
 const triesAPart = 5
 
-/** Another process is at it. */
+/** Another process is purging. */
 export class PurgeClaimed extends Error {
   override readonly name = 'PurgeClaimed'
 }
 
-/** Does what is left of a purge, or of a new one where jobs wait for one. Throws `PurgeClaimed`. */
+/** Continues an unfinished purge, or starts one if jobs wait for it. Throws `PurgeClaimed`. */
 export async function purge(options: PurgeOptions): Promise<PurgeOutcome> {
   const { db, databases } = options
   if ((await readNodes(db.sql)) !== undefined) {
@@ -92,7 +92,7 @@ export async function purge(options: PurgeOptions): Promise<PurgeOutcome> {
 
 interface Session {
   sql: Sql
-  /** Runs a VACUUM. Returns the codes of its warnings, as it only warns where it may not do it. */
+  /** Runs VACUUM and returns the codes of its warnings: if it lacks a right, it only warns. */
   vacuum(table: string): Promise<string[]>
 }
 
@@ -113,7 +113,7 @@ async function purgeDatabase(
     else if (what !== 'canary') await notePart(options.db.sql, purge, part)
   }
   await withSession(options, connection, async ({ sql, vacuum }) => {
-    // Not noted: another transaction may be in the way of each try.
+    // Not recorded as done: later there may be another old transaction.
     await attempt('canary', () => lookForOldTransactions(sql, vacuum))
     if (left.length > 0) return
     for (const table of await listTables(sql)) {
@@ -146,7 +146,7 @@ async function tryOften(
 }
 
 function obstacleOf(codes: readonly string[]): PurgeObstacle | undefined {
-  // VACUUM warns with the plain code of a warning where a right is missing.
+  // VACUUM warns of a missing right with the generic code of a warning.
   if (codes.includes('42501') || codes.includes('01000')) return 'no_right'
   if (codes.includes('55P03')) return 'locked'
   if (codes.includes('53100')) return 'disk_full'
@@ -161,9 +161,9 @@ async function withSession(
   const { sql, client, end } = await connectOne(connection)
   let warnings: string[] = []
   client.on('notice', ({ code = '' }) => warnings.push(code))
-  // Through a pooler no limit lasts: there a table that is in use is not waited for at all.
+  // Settings do not last through a pooler, so tables in use are skipped there.
   const how = connection.pooler ? 'full, analyze, skip_locked' : 'full, analyze'
-  // A copy of a large table is not waited for: PostgreSQL throws half of one away.
+  // Does not wait until a large table is copied: PostgreSQL discards an incomplete copy.
   const stop = () => void end().catch(() => {})
   signal?.addEventListener('abort', stop)
   try {
@@ -186,8 +186,8 @@ async function withSession(
 }
 
 /**
- * A transaction that began before a row was deleted keeps it in the files. Where a row that was just
- * deleted is gone after a VACUUM FULL, so is all that was deleted before.
+ * A transaction that began before a row was deleted keeps it in the files. If a row that was just
+ * deleted is gone after VACUUM FULL, so is everything deleted before.
  */
 async function lookForOldTransactions(
   sql: Sql,
@@ -202,7 +202,7 @@ async function lookForOldTransactions(
   return canary?.bytes === 0 ? undefined : 'old_transaction'
 }
 
-/** All of ours, small ones first. */
+/** Our tables, smallest first. */
 async function listTables(sql: Sql): Promise<string[]> {
   const tables = await sql<{ name: string }>`
     select format('%I.%I', n.nspname, c.relname) as name
@@ -215,7 +215,7 @@ async function listTables(sql: Sql): Promise<string[]> {
   return tables.map(({ name }) => name)
 }
 
-/** They hold examples of values. A slot of a logical replication keeps what the catalogs had. */
+/** Statistics contain sample values. A slot of logical replication keeps old rows of catalogs. */
 async function purgeStatistics(
   sql: Sql,
   vacuum: Session['vacuum'],
@@ -234,8 +234,8 @@ async function purgeStatistics(
 }
 
 /**
- * Writes the log on until its older files, and those that wait to be used again, are overwritten or
- * gone. Each switch fills the rest of a file with zeros.
+ * Switches WAL files until the older ones, and those kept for reuse, are overwritten or gone. Each
+ * switch fills the rest of a file with zeros.
  */
 async function purgeLog(sql: Sql): Promise<PurgeObstacle | undefined> {
   const [last] = await sql<{ file: string }>`
@@ -246,8 +246,7 @@ async function purgeLog(sql: Sql): Promise<PurgeObstacle | undefined> {
       await sql`select pg_switch_wal()`
     }
   }
-  // The checkpoint renames files that are no longer needed, so that they are used again. The one
-  // that was written to has to be among them.
+  // The checkpoint renames files for reuse that are no longer needed, with the current one.
   await switchFiles(1)
   await sql`checkpoint`
   const [found] = await sql<{ files: number }>`
@@ -280,10 +279,10 @@ async function signAll({ db, signer }: PurgeOptions, purge: Purge, purgedAt: str
   }
 }
 
-/** From the time of a day on a purge may be begun, or gone on with, for so long. */
+/** How long after its time of day a purge may start or continue. */
 const nightHours = 4
 
-/** A pass of what works in the background: does nothing unless it is the time of day for it. */
+/** Purges if it is time for it. Called at intervals. */
 export async function purgeAt(
   minuteOfDay: number,
   options: PurgeOptions,

@@ -35,19 +35,19 @@ import {
 
 /** What the comparison of ledger and database found and did. */
 export interface Reapplied {
-  /** Entries of the ledger that were new to the comparison. */
+  /** Entries of the ledger that were compared for the first time. */
   entries: number
-  /** Persons that were there again, or still, and are erased now. */
+  /** Persons that existed again, or still, and are erased now. */
   persons: number
-  /** Browsers that were there again without their person, and are erased now. */
+  /** Browsers that existed again without their person, and are erased now. */
   browsers: number
-  /** Entries that are not genuine, or not where they belong: they erase nobody. */
+  /** Entries that are not genuine, or in the wrong place. They erase nobody. */
   refused: number
-  /** Completed erasures whose entry is not there. */
+  /** Completed erasures whose entry is missing. */
   missing: number
 }
 
-/** The ledger ends before the database does: with it gone, nobody can say who was erased. */
+/** The ledger is missing or older than the database, so erased persons could be back unnoticed. */
 export class LedgerMissing extends Error {
   override readonly name = 'LedgerMissing'
 
@@ -58,18 +58,18 @@ export class LedgerMissing extends Error {
   }
 }
 
-/** A person that the ledger says is erased could not be erased again; serving now would bring them back. */
+/** A person could not be erased again. Serving requests now would bring the person back. */
 export class ReapplyFailed extends Error {
   override readonly name = 'ReapplyFailed'
 }
 
-/** An entry is written a moment before its job is completed. */
+/** How long a job may take to complete after its entry was written. */
 const momentSeconds = 2
 
-/** Other processes that start may take the same job over; one of them gets through. */
+/** Several processes that start may take the same job over; one of them succeeds. */
 const roundsMaximum = 10
 
-/** People that one process erases again at the same time: until the last one nobody is served. */
+/** Persons erased again at the same time. Requests are served only after the last one. */
 const erasedAtOnce = 4
 
 const browsersAPart = 500
@@ -77,22 +77,22 @@ const browsersAPart = 500
 const browsersAtOnce = 4
 
 export interface ReapplyTerms {
-  /** Goes on without a ledger that should be there, also at each later comparison. */
+  /** Accepts a missing ledger, also in later comparisons. */
   withoutLedger?: boolean
   /** Entries compared so far, and of how many. */
   onProgress?: (done: number, total: number) => void
 }
 
 /**
- * Compares the ledger with the database, and erases again all people that a restored backup brought back.
- * To be called before anything is served. It reads what is new since the last comparison that this
- * database knows of, so in a database that was not restored it finds nothing.
+ * Compares the ledger with the database, and erases all persons again whom a restored backup
+ * brought back. Call it before anything is served. It reads only entries that are newer than the
+ * last comparison in this database, so it finds nothing unless a backup was restored.
  *
- * An entry stands for an erasure that was verified. So a job that the database shows as open is
- * completed here and now, in the place of the attempt it is in, and one that it does not know is
- * made again. One that it shows as failed failed after its entry was written: its person is in use.
+ * An entry stands for an erasure that was verified. So an open job is completed now, in place of
+ * its current attempt, and a missing job is created again. A failed job failed after its entry was
+ * written: its person is in use.
  *
- * Throws LedgerMissing, and ReapplyFailed where an erasure fails.
+ * Throws LedgerMissing, and ReapplyFailed if an erasure fails.
  */
 export async function reapplyLedger(
   options: AttemptOptions,
@@ -125,7 +125,7 @@ export async function reapplyLedger(
 interface Comparison extends Reapplied {
   /** Entries of erasures that the database knows as completed. */
   completed: number
-  /** The last number found that is genuine. */
+  /** The highest number of a genuine entry. */
   to: number
   hasWaited: boolean
 }
@@ -161,14 +161,14 @@ async function comparePart(
     if (place.part === 0) comparison.entries += 1
     comparison.to = Math.max(comparison.to, place.number)
   }
-  // The parts of one job stay in their order: at once they would take it from each other.
+  // The parts of a job in their order: at the same time they would take the job from each other.
   const jobs = [...Map.groupBy(places, ({ jobId }) => jobId).values()]
   await inLanes(inAnyOrder(jobs), erasedAtOnce, async (parts) => {
     for (const place of parts) await compare(place)
   })
 }
 
-/** All processes compare at the same time: in the same order each would take every job from the others. */
+/** Processes that compare at the same time must not all take over the same jobs in turn. */
 function inAnyOrder<T>(items: readonly T[]): T[] {
   return items
     .map((item) => ({ item, place: Math.random() }))
@@ -181,7 +181,7 @@ async function eraseAgain(
   comparison: Comparison,
   entry: LedgerEntry,
 ): Promise<void> {
-  // What failed in the hands of an earlier comparison is no business of the person's.
+  // After a failed job its person is in use, unless an earlier comparison created the job.
   const known = (await findStatuses(options.db.sql, [entry])).get(entry.jobId)
   if (known?.status === 'failed' && known.requestedBy !== 'ledger') return
   if (await patiently(() => erasePerson(options, entry))) comparison.persons += 1
@@ -189,8 +189,8 @@ async function eraseAgain(
 }
 
 /**
- * Signs the entries of versions that did not, once, where the database knows their jobs as
- * completed: others nobody can vouch for. Returns how many it left.
+ * Signs, once, the entries of versions that did not sign them, if their jobs are completed in the
+ * database: others cannot be trusted. Returns how many it left.
  */
 async function takeOverOldEntries({ db, blobs, signer }: AttemptOptions): Promise<number> {
   const projects = await projectsToTakeOver(db.sql)
@@ -215,8 +215,8 @@ async function takeOverOldEntries({ db, blobs, signer }: AttemptOptions): Promis
 }
 
 /**
- * A worker that stands still in a transaction holds its rows until PostgreSQL ends it, after 10
- * seconds; a lock is waited for 2 seconds at a time. Each piece of work here is safe to repeat.
+ * A frozen worker holds its locks until PostgreSQL ends its transaction, after 10 seconds; a lock
+ * times out after 2 seconds. `work` must be safe to repeat.
  */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
   for (let round = 1; ; round++) {
@@ -232,7 +232,7 @@ async function patiently<T>(work: () => Promise<T>): Promise<T> {
 
 const lockNotAvailable = '55P03'
 
-/** Returns whether the person was there. */
+/** Returns whether the person existed. */
 async function erasePerson(options: AttemptOptions, entry: LedgerEntry): Promise<boolean> {
   const jobId = await options.db.begin(async (tx) => {
     const { projectId, personId, keepRecordings } = entry
@@ -244,7 +244,7 @@ async function erasePerson(options: AttemptOptions, entry: LedgerEntry): Promise
     }
     const known = await findStatuses(tx, [entry])
     const job = await insertDeletionJob(tx, {
-      // The id the customer knows, unless an earlier comparison has used it up.
+      // The ID that the customer knows, unless an earlier comparison has used it.
       ...(!known.has(entry.jobId) && {
         earlier: { id: entry.jobId, createdAt: entry.createdAt },
       }),
@@ -257,8 +257,8 @@ async function erasePerson(options: AttemptOptions, entry: LedgerEntry): Promise
     return job.id
   })
   if (jobId === undefined) return false
-  // The erasure waited for the uploads from before its request. Here they look open, and everybody
-  // would wait for their end.
+  // The erasure had waited for uploads from before its request. Here they are open again, and the
+  // start would wait until they expire.
   const { projectId, personId, createdAt } = entry
   await killIntentsBefore(options.db.sql, projectId, personId, createdAt)
   await completeNow(options, entry.projectId, jobId)
@@ -281,8 +281,8 @@ async function completeNow(options: AttemptOptions, projectId: number, jobId: st
 }
 
 /**
- * Erases the browsers of an entry that the database has although their person is not there: a
- * backup from before they were identified. Returns how many.
+ * Erases the browsers of an entry that exist without their person: the backup is from before they
+ * were identified. Returns how many.
  */
 async function eraseBrowsers(options: AttemptOptions, entry: LedgerEntry): Promise<number> {
   const { db, keySql, blobs } = options

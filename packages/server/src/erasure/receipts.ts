@@ -6,11 +6,11 @@ import type { Sql } from '../sql.ts'
 import type { CompletedJob } from './job-leases.ts'
 import type { LedgerKeys } from './ledger.ts'
 
-/** Signs with the instance's key; the public one is in the set of `publicKeys`. */
+/** The signing key of the installation. `publicKeys` contains its public key. */
 export interface Signer {
   keyId: string
   key: KeyObject
-  /** What the entries of the ledger carry their MACs under. */
+  /** The MAC keys of the ledger's entries. */
   ledger: LedgerKeys
 }
 
@@ -28,8 +28,8 @@ export const purgeMediaType = 'lethe-purge+jws'
 export const anchorMediaType = 'lethe-anchor+jws'
 
 /**
- * Writes the receipts of jobs of one project that this transaction completes. The row of the
- * project's chain is locked from here to the commit, so that each receipt has exactly one successor.
+ * Writes the receipts of the jobs that this transaction completes. Locks the project's chain until
+ * the commit, so that each receipt has exactly one successor.
  */
 export async function issueReceipts(
   tx: Sql,
@@ -98,7 +98,7 @@ export function signStatement(
     .sign(key)
 }
 
-/** SHA-256, in hex, of a receipt as it is served: what the next one of its project names. */
+/** SHA-256, in hex, of a receipt as served. The next receipt of the project contains it. */
 export function hashOfReceipt(jws: string): string {
   return createHash('sha256').update(jws).digest('hex')
 }
@@ -107,17 +107,17 @@ export function hashOfExternalId(salt: string, externalId: string): string {
   return createHash('sha256').update(Buffer.from(salt, 'hex')).update(externalId).digest('hex')
 }
 
-/** Why a receipt is not genuine, in words for the person who checks it. */
+/** A receipt is not genuine. The message says why, for the person who checks it. */
 export class ReceiptRefused extends Error {
   override readonly name = 'ReceiptRefused'
 }
 
-/** What a receipt states, if it was signed by one of these keys. Throws ReceiptRefused. */
+/** Returns what a receipt signed by one of these keys states. Throws ReceiptRefused. */
 export async function verifyReceipt(jws: string, keys: JSONWebKeySet): Promise<ReceiptStatement> {
   return (await verifyStatement(jws, keys, mediaType)) as ReceiptStatement
 }
 
-/** The statement that no file holds the person any more, which has to be that of this receipt. */
+/** Returns the statement that no file contains the person, which must be for this receipt. */
 export async function verifyPurge(
   jws: string,
   keys: JSONWebKeySet,
@@ -130,16 +130,16 @@ export async function verifyPurge(
   return statement
 }
 
-/** What is stated, if it is of this type and was signed by one of these keys. Throws ReceiptRefused. */
+/** Returns a statement of this type signed by one of these keys. Throws ReceiptRefused. */
 export async function verifyStatement(
   jws: string,
   keys: JSONWebKeySet,
   typ: string,
 ): Promise<unknown> {
-  // Some bits of its last letter stand for nothing: one statement has one text, and one hash.
+  // Some bits of the last character mean nothing. A statement must have one text, and so one hash.
   const signature = jws.slice(jws.lastIndexOf('.') + 1)
   if (Buffer.from(signature, 'base64url').toString('base64url') !== signature) {
-    throw new ReceiptRefused('The receipt was changed: its signature is not written as it was.')
+    throw new ReceiptRefused('The receipt was changed: its signature is not in canonical form.')
   }
   try {
     const { payload, protectedHeader } = await compactVerify(jws, createLocalJWKSet(keys), {

@@ -12,14 +12,14 @@ interface DeletionTerms {
   requestedBy: Requester
 }
 
-/** The dashboard names persons by their internal ids, everybody else by their externalIds. */
+/** The dashboard names persons by internal ID, everything else by externalId. */
 export type DeletionRequest = DeletionTerms & ({ externalId: string } | { personId: string })
 
 /**
  * Creates the deletion job of a person, or returns the one in progress. One transaction creates the
- * job and flags the person, and costs the same whatever the person has. From its commit on the flag
- * refuses every POST, PATCH and identify of the person, and every session and chunk of its browsers;
- * the worker then retires the browsers, which closes the set of what has to be erased.
+ * job and flags the person; its cost does not depend on what the person has. From the commit on,
+ * every POST, PATCH and identify of the person is refused, and every session and chunk of its
+ * browsers. The worker then retires the browsers, which closes the set of what must be erased.
  *
  * Refuses with person_not_found and deletion_in_progress.
  */
@@ -56,23 +56,23 @@ export type RequestedDeletion =
   | { externalId: string; job: DeletionJob }
   | { externalId: string; error: { code: string; message: string } }
 
-/** Persons of one batch whose jobs one transaction creates. */
+/** Persons of a batch whose jobs one transaction creates. */
 const personsAPart = 100
 
-/** Faults in a row after which the rest of a batch is not tried. */
+/** After this many faults in a row the rest of a batch is not tried. */
 const faultsMaximum = 3
 
 /**
- * Requests the erasure of many persons, each as if it were alone: what is refused for one, or fails
- * at one, is its result and stops no other. Results come in the order of `externalIds`. Throws only
- * where nothing was reached at all.
+ * Requests the erasure of many persons, each on its own: a refusal or fault is the result of its
+ * person and stops no other. Results are in the order of `externalIds`. Throws only if faults
+ * prevented every job.
  */
 export async function requestDeletions(
   db: Db,
   { externalIds, ...terms }: DeletionsRequest,
 ): Promise<RequestedDeletion[]> {
   const results = new Map<string, RequestedDeletion>()
-  // In one order in all batches, so that two of them wait for each other and never in a circle.
+  // Sorted, so that two batches lock persons in the same order and cannot deadlock.
   const ids = [...new Set(externalIds)].sort()
   let faults = 0
   let fault: unknown

@@ -24,7 +24,7 @@ import { publicKeys } from './signing-keys.ts'
 export interface DeletionJobOptions {
   db: Db
   cursors: Cursors
-  /** Without it there is nothing that could bring a person back. */
+  /** Undefined without recordings: then no identify can create a person. */
   suppressions: Suppressions | undefined
 }
 
@@ -102,7 +102,7 @@ export const deletionJobRoutes: FastifyPluginAsyncTypebox<DeletionJobOptions> = 
   })
 }
 
-/** The public keys that receipts are checked with. */
+/** The public keys for checking receipts. */
 export const publicKeyRoutes: FastifyPluginAsyncTypebox<{ db: Db }> = async (app, { db }) => {
   app.route({
     ...getPublicKeys,

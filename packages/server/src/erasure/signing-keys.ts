@@ -8,10 +8,10 @@ import { readInstallation } from './ledger-store.ts'
 import type { Signer } from './receipts.ts'
 
 /*
- * The keys that sign receipts stand in the database, so that every process of an installation
- * signs alike and they survive with it. Their private halves are wrapped by the master key: a copy
- * of the database alone signs nothing. (An Ed25519 key is made of a seed of 32 bytes, as long as a
- * data key, so it is wrapped like one, in the name of the project 0, which does not exist.)
+ * The keys that sign receipts are stored in the database, so that all processes of an installation
+ * share them and a backup contains them. Their private halves are wrapped by the master key, so a
+ * copy of the database alone cannot sign. (An Ed25519 key is derived from a seed of 32 bytes, as
+ * long as a data key, so it is wrapped like one, for the project 0, which does not exist.)
  */
 
 interface SigningKeyRow {
@@ -24,12 +24,12 @@ interface SigningKeyRow {
 const ownerOf = (id: string) => ({ projectId: 0, browserId: id })
 
 /**
- * The signer of this installation, made when it is missing. Where the master key of the last one
- * is gone a new one signs from then on; receipts of the old one can be checked as before.
+ * Returns the signer of this installation, and creates it if it is missing. If the master key of
+ * the last one is gone, a new one signs from then on; receipts of the old one can still be checked.
  */
 export function openSigner(db: Db, masterKeys: MasterKeys): Promise<Signer> {
   return db.begin(async (tx) => {
-    // Of several processes that start at once one makes the key.
+    // If several processes start at once, one of them creates the key.
     await tx`select from instance for update`
     const [row] = await tx<SigningKeyRow>`
       select id, public_key as "publicKey", master_key_id as "masterKeyId", wrapped
@@ -57,7 +57,7 @@ async function createSigner(tx: Sql, masterKeys: MasterKeys) {
   return signerOf(id, publicKey, seed)
 }
 
-/** After a rotation of the master key the signing key stands under the new one from here on. */
+/** Wraps the signing key with the current master key after a rotation. */
 async function rewrapSigner(tx: Sql, masterKeys: MasterKeys, row: SigningKeyRow): Promise<void> {
   const wrappedKey = rewrap(masterKeys, row, ownerOf(row.id))
   if (!wrappedKey) return
@@ -78,7 +78,7 @@ function signerOf(id: string, publicKey: Uint8Array, seed: Uint8Array) {
   return { keyId: id, key: createPrivateKey({ key: jwk, format: 'jwk' }) }
 }
 
-/** All public keys receipts were ever signed with. */
+/** All public keys that receipts were ever signed with. */
 export async function publicKeys(sql: Sql): Promise<PublicKeys> {
   const keys = await sql<{ id: string; publicKey: Buffer }>`
     select id, public_key as "publicKey" from signing_keys order by created_at desc, id`

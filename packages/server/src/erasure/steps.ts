@@ -41,7 +41,7 @@ import { issueReceipts, type Signer } from './receipts.ts'
 
 /** What the steps of an attempt work with. */
 export interface Erasure extends Effects {
-  /** One, or several that are worked on together and end together. */
+  /** One, or several that are processed and end together. */
   jobs: ClaimedJobs
   projectId: number
   personIds: readonly string[]
@@ -49,17 +49,17 @@ export interface Erasure extends Effects {
   signer: Signer
   suppressions: Suppressions
   backupRetentionDays: number
-  /** Whether the ledger says that the recordings were erased once, with their blobs. */
+  /** Whether the ledger says that the recordings were erased before, with their blobs. */
   isErasedAgain: boolean
-  /** What was wrong with the blobs before any was deleted. */
+  /** What was wrong with the blobs before they were deleted. */
   blobsWere?: ErasureFault['code'] | undefined
-  /** When this attempt looked for the recordings and found none. */
+  /** When this attempt verified that no recordings are left. */
   verifiedAt: string | null
-  /** The persons' browsers, once they were read and are no more than a part. */
+  /** All browsers of the persons, if they fit into one part, once they were read. */
   allBrowsers?: OwnedBrowser[]
 }
 
-/** A step could not do what it is there for; the code is all that is ever recorded of it. */
+/** A step failed. Only the code is recorded. */
 export class ErasureFault extends Error {
   override readonly name = 'ErasureFault'
   readonly code:
@@ -82,18 +82,18 @@ export interface Step {
 }
 
 /*
- * The erasure of a person, or of several together, in order. The DELETE has flagged the person, so
- * its browsers are a closed set; once they are retired, what they recorded is one too. Six rules
- * make every attempt safe, whatever died before it:
+ * The steps that erase a person, or several together, in order. The DELETE has flagged the person,
+ * so its browsers are a closed set; once they are retired, so are their recordings. Six rules make
+ * every attempt safe, at whatever point an earlier one died:
  *
- *   1. Every attempt runs the whole list. A step that is done finds nothing to do.
- *   2. What leads to data outlives the data: keys go before blobs, blobs before rows, sessions
+ *   1. Every attempt runs all steps. A step that was completed finds nothing to do.
+ *   2. What leads to data is deleted after the data: keys before blobs, blobs before rows, sessions
  *      before browsers, browsers before the person.
  *   3. Every transaction begins with the fence: a worker that lost its lease changes nothing.
- *   4. No effect outside of the database within a transaction, and each loop works in parts.
- *   5. The person's last trace and the job's completion go in one transaction.
- *   6. Jobs worked on together end together. Whatever goes wrong with one ends the attempt at all of
- *      them, and each is then done alone (rule 1).
+ *   4. No effect outside the database within a transaction, and each loop works in parts.
+ *   5. The last row of the person is deleted in the transaction that completes the job.
+ *   6. Jobs processed together end together. A fault of one ends the attempt for all of them, and
+ *      each is then retried alone (rule 1).
  */
 export function stepsFor({ keepRecordings }: ClaimedJob): Step[] {
   if (keepRecordings) {
@@ -130,17 +130,17 @@ const browsersAtOnce = 16
 /** Entries of the ledger written at the same time. */
 const entriesAtOnce = 16
 
-/** Browsers that one entry of the ledger names, and up to a part more. */
+/** Browsers named by one entry of the ledger; up to a part more. */
 const browsersAnEntry = 5_000
 
-/** Longer than the 60 seconds an upload may be confirmed in. */
+/** Longer than the 60 seconds within which an upload can be confirmed. */
 const drainSeconds = 90
 
 const drainPollMilliseconds = 100
 
 /**
- * A start or a chunk that overlapped with the DELETE may still have been let in. This waits for it,
- * and lets no other in.
+ * A start or a chunk that overlapped with the DELETE may still have been accepted. This waits for
+ * it, and prevents any other.
  */
 async function retire(erasure: Erasure): Promise<void> {
   const { db, jobs, projectId } = erasure
@@ -153,11 +153,11 @@ async function retire(erasure: Erasure): Promise<void> {
   }
 }
 
-/** Waits until no upload that began before the DELETE can be confirmed any more. */
+/** Waits until no upload that began before the DELETE can still be confirmed. */
 async function drain({ db, jobs, projectId, personIds, lease }: Erasure): Promise<void> {
   const until = performance.now() + drainSeconds * 1_000
   while ((await countOpenIntents(db.sql, projectId, personIds)) > 0) {
-    // Nobody is to wait for the uploads of somebody else.
+    // No person waits for the uploads of another.
     if (jobs.length > 1 || performance.now() > until) throw new ErasureFault('uploads_open')
     await db.begin(async (tx) => {
       await fence(tx, jobs)
@@ -168,8 +168,8 @@ async function drain({ db, jobs, projectId, personIds, lease }: Erasure): Promis
 }
 
 /**
- * From here on every copy of the recordings is unreadable. The keys may stand in a database of
- * their own, so no fence can be in the statement; the lease is checked right before it.
+ * From here on every copy of the recordings is unreadable. The keys may be in a database of their
+ * own, so the statement cannot include the fence; the lease is checked right before it.
  */
 async function destroyKeys(erasure: Erasure): Promise<void> {
   const { keySql, projectId, lease } = erasure
@@ -194,9 +194,9 @@ async function deleteBlobs(erasure: Erasure): Promise<void> {
 }
 
 /**
- * Every chunk has to have its blob, until blobs are deleted: where some are not there, somebody has
- * taken them elsewhere. What no upload of ours has named is somebody's too. Attempts fail, so that it
- * can be looked into; the last one deletes what there is, and fails when that is done.
+ * Until blobs are deleted, every chunk must have its blob: if some are missing, somebody has moved
+ * them. Blobs that none of our uploads named belong to somebody else. In both cases attempts fail,
+ * so that it can be investigated; the last one deletes everything and then fails.
  */
 async function compareBlobs(erasure: Erasure, browsers: OwnedBrowser[]): Promise<void> {
   const { db, jobs, projectId } = erasure
@@ -207,7 +207,7 @@ async function compareBlobs(erasure: Erasure, browsers: OwnedBrowser[]): Promise
   if (found.isForeign) code = 'blobs_foreign_entry'
   const lacking = [...known.keys()].filter((id) => found.chunksOf(id) < (known.get(id) ?? 0))
   if (lacking.length > 0) {
-    // The retention may have closed a session in between.
+    // The retention may have deleted a session meanwhile.
     const now = await countStoredChunks(db.sql, projectId, lacking)
     const again = await visitBlobs(erasure, lacking)
     if (lacking.some((id) => again.chunksOf(id) < (now.get(id) ?? 0))) code = 'blobs_missing'
@@ -220,10 +220,10 @@ async function compareBlobs(erasure: Erasure, browsers: OwnedBrowser[]): Promise
   })
 }
 
-/** So many keys are looked up by one statement. */
+/** How many keys a statement looks up. */
 const keysAPart = 1_000
 
-/** Looks each blob up, some at a time: nothing of a list whose length strangers decide is kept. */
+/** Looks up each blob, some at a time: strangers decide how long the list is. */
 async function visitBlobs({ db, blobs, projectId }: Erasure, browserIds: string[]) {
   const chunks = new Map<string, number>()
   const chunksOf = (browserId: string) => chunks.get(browserId) ?? 0
@@ -234,7 +234,7 @@ async function visitBlobs({ db, blobs, projectId }: Erasure, browserIds: string[
     waiting = []
     for (const found of await findBlobs(db.sql, projectId, part)) {
       chunks.set(found.browserId, chunksOf(found.browserId) + found.chunks)
-      // An upload that came too late is nobody's either.
+      // Those with a key of our form are uploads that came too late.
       isForeign ||= !found.unknown.every(isBlobKey)
     }
   }
@@ -268,7 +268,7 @@ async function deleteRows(erasure: Erasure): Promise<void> {
   }
 }
 
-/** Looks for what should be gone, each thing in another way than it was removed. */
+/** Checks that everything is gone, each in another way than it was removed. */
 async function verify(erasure: Erasure): Promise<void> {
   const { db, keySql, blobs, jobs, projectId } = erasure
   let isAny = !jobs[0].keepRecordings
@@ -288,8 +288,8 @@ async function verify(erasure: Erasure): Promise<void> {
 }
 
 /**
- * Says outside of the database that these persons are gone, for the day a backup brings one back.
- * Kept recordings are not named there: that would tie them to the job.
+ * Records outside the database that these persons are erased, in case a backup brings one back.
+ * Kept recordings are not named: that would tie them to the job.
  */
 async function writeLedger(erasure: Erasure): Promise<void> {
   const { db, jobs, projectId } = erasure
@@ -307,7 +307,7 @@ async function writeEntry(erasure: Erasure, job: ClaimedJob, number: number): Pr
   const { blobs, projectId } = erasure
   const keys = erasure.signer.ledger
   const place = { number, projectId, jobId: job.id, part: 0 }
-  // An attempt that wrote all of it may have removed some of the browsers since.
+  // An earlier attempt may have written it, and removed some of the browsers since.
   if (typeof (await readLedgerEntry(blobs, keys, place)) === 'object') return
   const { personId, keepRecordings, createdAt } = job
   const entry = { version: 2 as const, ...place, personId, keepRecordings, createdAt }
@@ -325,7 +325,7 @@ async function writeEntry(erasure: Erasure, job: ClaimedJob, number: number): Pr
   await writeLedgerEntry(blobs, keys, { ...entry, browserIds })
 }
 
-/** Of recordings that are kept, those that an earlier job has made unreadable are not. */
+/** Recordings that an earlier job made unreadable are not kept. */
 async function deleteUnreadableBrowsers(erasure: Erasure): Promise<void> {
   const { db, jobs } = erasure
   for await (const browsers of removedParts(erasure)) {
@@ -336,7 +336,7 @@ async function deleteUnreadableBrowsers(erasure: Erasure): Promise<void> {
   }
 }
 
-/** Leaves so few browsers that they can go with the person; they have nothing left by now. */
+/** Deletes browsers, which are empty by now, until the rest can be deleted with the person. */
 async function deleteManyBrowsers(erasure: Erasure): Promise<void> {
   const { db, jobs, projectId, personIds, allBrowsers } = erasure
   if (allBrowsers) return
@@ -354,8 +354,8 @@ async function deleteManyBrowsers(erasure: Erasure): Promise<void> {
 }
 
 /**
- * The persons go and the jobs are completed: all or nothing. The receipts of a project follow one
- * on the other, so these transactions wait for one another.
+ * Deletes the persons and completes the jobs, all or nothing. The receipts of a project form a
+ * chain, so these transactions wait for each other.
  */
 async function forgetPerson(erasure: Erasure): Promise<void> {
   const { db, jobs, projectId, personIds, lease } = erasure
@@ -379,13 +379,13 @@ async function forgetPerson(erasure: Erasure): Promise<void> {
     })
     if (isTold) notifyDeliveries(db.sql)
   } catch (error) {
-    // Where it was committed and only the response lost, no lease is left under which to note it.
+    // If it was committed and only the response lost, there is no lease left to record them under.
     lease.putBack(unnoted)
     throw error
   }
 }
 
-/** Returns how many browsers were removed. Kept ones stay with their sessions, nobody's. */
+/** Returns how many browsers were removed. Kept ones stay with their sessions, linked to nobody. */
 async function letGoOfBrowsers(tx: Sql, erasure: Erasure): Promise<RemovedByJob> {
   const { jobs, projectId, personIds } = erasure
   if (jobs[0].keepRecordings) {
@@ -410,8 +410,8 @@ async function removeBrowsers(
 }
 
 /**
- * The persons' browsers in parts. They are a closed set, so a first part that is all of them is
- * read once an attempt.
+ * The persons' browsers in parts. They are a closed set, so they are read once per attempt if they
+ * fit into one part.
  */
 async function* browserParts(erasure: Erasure): AsyncGenerator<OwnedBrowser[]> {
   const { db, projectId, personIds } = erasure
@@ -445,7 +445,7 @@ async function* removedParts(erasure: Erasure): AsyncGenerator<OwnedBrowser[]> {
   }
 }
 
-/** Those whose keys an earlier job has destroyed, which then failed. */
+/** Returns those whose keys an earlier job destroyed before it failed. */
 async function unreadable(
   { db, keySql, projectId }: Erasure,
   browsers: OwnedBrowser[],
@@ -465,7 +465,7 @@ function jobsByPerson({ jobs }: Erasure): (personId: string) => string {
   return (personId) => ids.get(personId) as string
 }
 
-/** Sums up what was removed of browsers, by the jobs of those whose they were. */
+/** Sums up what was removed, by the job of the browser's person. */
 function countByJob(
   erasure: Erasure,
   browsers: OwnedBrowser[],
@@ -486,8 +486,8 @@ function countByJob(
 }
 
 /**
- * What else knows of persons is made to forget them, in the transaction that completes their jobs and
- * after that: who was erased is told by a hash, and the audit log names nobody.
+ * Removes the persons from everything else, in the transaction that completes their jobs: only a
+ * hash says who was erased, and the audit log names nobody.
  */
 async function forgetElsewhere(tx: Sql, jobs: ClaimedJobs): Promise<void> {
   const [{ projectId, keepRecordings }] = jobs
@@ -496,7 +496,7 @@ async function forgetElsewhere(tx: Sql, jobs: ClaimedJobs): Promise<void> {
     insert into erased_persons (project_id, person_hash, job_id)
     select ${projectId}::integer, erased_person_hash(${projectId}, one.person_id), one.job_id
     from unnest(${personIds}::bigint[], ${jobs.map(({ id }) => id)}::uuid[]) as one (person_id, job_id)
-    -- Who was brought back by a restored backup is erased a second time.
+    -- A person whom a restored backup brought back is erased a second time.
     on conflict (project_id, person_hash) do update set job_id = excluded.job_id`
   await forgetInAudit(tx, projectId, personIds, keepRecordings)
 }

@@ -1,17 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/* RFC 3161: an authority signs that a text was there at a time. What it sends is kept as it is. */
+/* RFC 3161: an authority signs that a text existed at a time. Its response is stored unchanged. */
 
-const answerBytesMaximum = 65_536
+const responseBytesMaximum = 65_536
 
 /** SHA-256, as an AlgorithmIdentifier in DER. */
 const sha256 = Buffer.from('300d06096086480165030402010500', 'hex')
 
-/** Returns the TimeStampResp, in DER. Throws where the authority refuses, or its response is something else. */
+/** Returns the TimeStampResp, in DER. Throws if the response is a refusal or invalid. */
 export async function timestampOf(url: string, text: string, signal: AbortSignal): Promise<Buffer> {
   const hash = createHash('sha256').update(text).digest()
   const nonce = randomBytes(8)
-  // A positive number in as few bytes as DER wants.
+  // A positive number in the fewest bytes, as DER requires.
   nonce[0] = 0x40 | ((nonce[0] as number) & 0x3f)
   const response = await fetch(url, {
     method: 'POST',
@@ -22,13 +22,13 @@ export async function timestampOf(url: string, text: string, signal: AbortSignal
   })
   const bytes = Buffer.from(await response.arrayBuffer())
   const isOfThis = bytes.includes(hash) && bytes.includes(nonce)
-  if (!response.ok || bytes.length > answerBytesMaximum || !isGranted(bytes) || !isOfThis) {
+  if (!response.ok || bytes.length > responseBytesMaximum || !isGranted(bytes) || !isOfThis) {
     throw new AnchorRefused('timestamp_refused')
   }
   return bytes
 }
 
-/** A place for anchors did not take one. The code says which; nothing is repeated of its response. */
+/** An anchor was not accepted. The code says where; the response is not quoted. */
 export class AnchorRefused extends Error {
   override readonly name = 'AnchorRefused'
   readonly code: 'timestamp_refused' | 'url_refused'
@@ -46,7 +46,7 @@ function requestOf(hash: Buffer, nonce: Buffer): Buffer {
   return sequence(version, imprint, Buffer.from([0x02, nonce.length]), nonce, wantsCertificate)
 }
 
-/** Of less than 128 bytes. */
+/** For content of less than 128 bytes. */
 function sequence(...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   return Buffer.concat([Buffer.from([0x30, content.length]), content])
@@ -58,7 +58,7 @@ function isGranted(bytes: Buffer): boolean {
   return status?.[0] === 0x02 && status[1] === 1 && (status[2] as number) <= 1
 }
 
-/** What is in the sequence that the bytes begin with. */
+/** Returns the content of the sequence that the bytes begin with. */
 function contentOf(bytes: Buffer | undefined): Buffer | undefined {
   if (bytes?.[0] !== 0x30) return undefined
   const length = bytes[1] ?? 0

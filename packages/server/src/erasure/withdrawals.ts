@@ -6,16 +6,16 @@ import { writeLedgerEntry } from './ledger.ts'
 import { completeEntry, numberEntries } from './ledger-store.ts'
 import type { Signer } from './receipts.ts'
 
-/** Browsers that one entry names, and rows of them deleted by one statement. */
+/** How many browsers an entry names, and how many rows a statement deletes. */
 const browsersAnEntry = 5_000
 
-/** No person has this id: the comparison then erases the browsers of the entry alone. */
+/** No person has this ID, so the comparison erases only the browsers of the entry. */
 const nobody = '0'
 
 /**
- * Names the browsers that were discarded without a deletion job in the ledger, many in one entry, so
- * that a restored backup brings none back. Broken off anywhere it goes on: an entry that was decided
- * on is written again as it was. Returns how many browsers it entered.
+ * Adds the browsers that were discarded without a deletion job to the ledger, many in one entry, so
+ * that a restored backup brings none back. After an interruption it continues: an entry whose
+ * browsers were chosen is written again unchanged. Returns how many browsers it added.
  */
 export async function enterWithdrawals({
   db,
@@ -53,7 +53,7 @@ async function findProjects(sql: Sql): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Returns whether there may be more. The set of an entry never changes again. */
+/** Chooses the browsers of an entry for good. Returns whether there may be more. */
 async function decideOnEntry(tx: Sql, projectId: number): Promise<boolean> {
   const entryId = randomUUID()
   const chosen = await tx`
@@ -92,7 +92,7 @@ async function closeEntry(tx: Sql, projectId: number, entryId: string): Promise<
   await completeEntry(tx, projectId, entryId)
 }
 
-/** Whoever withdraws again while the browser is there is named once. */
+/** Keeps the rows of browsers that still exist, so that each is named only once. */
 export async function forgetDeleted(sql: Sql, rowsAPart = browsersAnEntry): Promise<void> {
   const projects = await sql<{ id: number }>`
     select distinct project_id as id from withdrawals where is_entered`

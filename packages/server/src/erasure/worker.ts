@@ -7,41 +7,38 @@ import { listen } from './listener.ts'
 
 export interface WorkerOptions extends AttemptOptions {
   /**
-   * Jobs worked on at the same time, each on a connection of the pool at most. Those of persons with
-   * little recorded that are worked on together count as one.
+   * Jobs processed at the same time; each takes at most one connection of the pool. Those of
+   * persons with few recordings that are processed together count as one.
    */
   jobsAtOnce: number
-  /** Where to listen for new jobs; without it they are found by looking. */
+  /** Where to listen for new jobs; without it they are found by polling. */
   connection?: DbOptions['connection']
-  /**
-   * New jobs are noticed at once, and this worker's own next attempts start when they are due;
-   * looking finds the others.
-   */
+  /** Polling finds what a notification or this worker's own timers miss. */
   pollSeconds?: number
-  /** What else is to be called on notifications of the same connection, by channel. */
+  /** Functions to call on other notifications of the same connection, by channel. */
   alsoHeard?: Record<string, () => void>
   reapSeconds?: number
 }
 
 export interface Worker {
-  /** Ends when every attempt in flight was handed back or has come to its end. */
+  /** Resolves when every attempt in progress has been handed back or has ended. */
   stop(): Promise<void>
 }
 
-/** For a worker that listens; one that does not looks every two seconds. */
+/** For a worker that listens, and for one that does not. */
 const pollSecondsDefault = 15
-const pollSecondsDeaf = 2
+const pollSecondsWithoutListener = 2
 
 const reapSecondsDefault = 20
 
-/** After a fault of the database, before it is asked again. */
+/** After a fault of the database, until the next try. */
 const faultPauseSeconds = 1
 
-/** Claims jobs and works on them until it is stopped. Any number of workers may run at once. */
+/** Claims and processes jobs until it is stopped. Any number of workers may run at once. */
 export function startWorker(options: WorkerOptions): Worker {
   const { db, log, metrics, retryDelaysSeconds, connection } = options
   const { reapSeconds = reapSecondsDefault, alsoHeard } = options
-  const { pollSeconds = connection ? pollSecondsDefault : pollSecondsDeaf } = options
+  const { pollSeconds = connection ? pollSecondsDefault : pollSecondsWithoutListener } = options
   const stopping = new AbortController()
   const { wake, sleep } = alarm()
   const running = new Set<Promise<void>>()
@@ -82,7 +79,7 @@ export function startWorker(options: WorkerOptions): Worker {
     return true
   }
 
-  /** Looks for the next attempt when it is due; after the last one nothing is. */
+  /** Wakes the worker when the next attempt is due; after the last one there is none. */
   function wakeIn(seconds: number | undefined) {
     if (seconds === undefined) return
     const timer = setTimeout(() => {
@@ -103,7 +100,7 @@ export function startWorker(options: WorkerOptions): Worker {
   }
 
   const working = work()
-  // A look right after the start already sees that a worker is there.
+  // So that the dashboard shows the worker right after the start.
   const noting = noteWorker(db.sql).catch((error) => log.fault('worker.start', error))
   const stopReaping = repeat('worker.reap', reapSeconds, reap, log)
   const listener = connection
@@ -122,7 +119,7 @@ export function startWorker(options: WorkerOptions): Worker {
   }
 }
 
-/** A sleep that can be cut short, also by a call that came before it. */
+/** A sleep that a call can end early, even a call made before it began. */
 function alarm() {
   let ring = () => {}
   let rung = false
