@@ -3,6 +3,7 @@ import { Icon, type IconName } from '../design/icon.tsx'
 import { count } from '../design/number.ts'
 import { durationText } from '../design/time.tsx'
 import { type EntryKind, entryKinds, type OutlineEntry } from './messages.ts'
+import { firstIndex } from './order.ts'
 import type { Player } from './player.ts'
 import { pathOf } from './recorder-words.ts'
 import { usePart } from './use-player.ts'
@@ -248,12 +249,5 @@ const Entry = memo(function Entry({
 
 /** The last row that is not later than `at`; -1 before the first. */
 function lastBefore({ entries }: Player, rows: RowList, at: number): number {
-  let low = 0
-  let high = rows.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((entries[rows.at(middle)]?.at ?? 0) <= at) low = middle + 1
-    else high = middle
-  }
-  return low - 1
+  return firstIndex(rows.length, (row) => (entries[rows.at(row)]?.at ?? 0) > at) - 1
 }

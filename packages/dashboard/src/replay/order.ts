@@ -2,21 +2,21 @@
 
 /** The index of the first item that is not before `at`; the length if there is none. */
 export function firstFrom(list: readonly { at: number }[], at: number): number {
-  return firstWhere(list, (item) => item.at >= at)
+  return firstIndex(list.length, (index) => (list[index]?.at ?? 0) >= at)
 }
 
 /** The index of the first item after `at`; the length if there is none. */
 export function firstAfter(list: readonly { at: number }[], at: number): number {
-  return firstWhere(list, (item) => item.at > at)
+  return firstIndex(list.length, (index) => (list[index]?.at ?? 0) > at)
 }
 
-/** In a list of which all after the first one that `isMeant` are meant too. */
-function firstWhere<T>(list: readonly T[], isMeant: (item: T) => boolean): number {
+/** The first index that `isMeant`, as all after it are; `length` if there is none. */
+export function firstIndex(length: number, isMeant: (index: number) => boolean): number {
   let low = 0
-  let high = list.length
+  let high = length
   while (low < high) {
     const middle = (low + high) >> 1
-    if (isMeant(list[middle] as T)) high = middle
+    if (isMeant(middle)) high = middle
     else low = middle + 1
   }
   return low
