@@ -1,12 +1,10 @@
 import { addressesIn, maskedAddress } from '../masking/css.ts'
 import { type Platform, pause } from '../platform.ts'
-import { elapsed } from '../recording/page-natives.ts'
+import { elapsed, SLICE_MILLISECONDS } from '../recording/page-natives.ts'
 import { observe } from './observe.ts'
 import { HIDDEN, rulesOfPage } from './rules.ts'
 
 const LOADED_MAXIMUM = 2_000
-/** How long one task may keep the page waiting. A task over 50 ms is felt. */
-const SLICE_MILLISECONDS = 8
 
 const PSEUDO_ELEMENT = /(^|[\s>+~,(])?:(?::[\w-]+(?:\([^)]*\))?|(?:before|after)(?![\w-]))/g
 /** What holds for a moment: what was loaded for it is shown again in the replay. */

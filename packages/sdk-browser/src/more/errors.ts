@@ -1,5 +1,5 @@
 import { quiet } from '../quiet.ts'
-import { listen } from '../recording/page-natives.ts'
+import { listen, together } from '../recording/page-natives.ts'
 import { spy } from '../recording/spies.ts'
 import type { Tell } from './signals.ts'
 
@@ -24,9 +24,7 @@ export function watchErrors(tell: Tell): () => void {
       }),
     ),
   ]
-  return () => {
-    for (const end of ends) end()
-  }
+  return together(ends)
 }
 
 const CONSOLE = ['error', 'warn'] as const
@@ -47,9 +45,7 @@ export function watchConsole(tell: Tell): () => void {
       }
     }),
   )
-  return () => {
-    for (const end of ends) end()
-  }
+  return together(ends)
 }
 
 /** As the console prints it, without what is no text. */

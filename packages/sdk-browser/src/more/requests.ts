@@ -1,6 +1,6 @@
 import { isFailedRequest } from '@lethe/contract/recorded-events.ts'
 import { quiet } from '../quiet.ts'
-import { elapsed, listen } from '../recording/page-natives.ts'
+import { elapsed, listen, together } from '../recording/page-natives.ts'
 import { spy } from '../recording/spies.ts'
 import type { MoreOptions } from './more.ts'
 import { observe } from './observe.ts'
@@ -56,9 +56,7 @@ export function watchRequests(
     spyOnXhr(started, ended),
     slowMilliseconds === undefined ? () => {} : observe('resource', false, fetches.told),
   ]
-  return () => {
-    for (const end of ends) end()
-  }
+  return together(ends)
 }
 
 /** Fetches under way, by their addresses. */
@@ -143,6 +141,6 @@ function spyOnXhr(started: () => void, ended: (request: Ended) => void) {
   ]
   return () => {
     isOver = true
-    for (const end of ends) end()
+    together(ends)()
   }
 }

@@ -1,6 +1,6 @@
 import type { RecordedEvents } from '@lethe/contract/recorded-events.ts'
 import { quiet } from '../quiet.ts'
-import { listen } from '../recording/page-natives.ts'
+import { listen, together } from '../recording/page-natives.ts'
 import { observe } from './observe.ts'
 import type { Tell } from './signals.ts'
 
@@ -59,9 +59,7 @@ export function watchVitals(tell: Tell): () => void {
     listen(window, 'visibilitychange', finish, { capture: true }),
     listen(window, 'pagehide', finish, { capture: true }),
   ]
-  return () => {
-    for (const end of ends) end()
-  }
+  return together(ends)
 }
 
 /** The sum of the worst burst of layout shifts. */

@@ -1,9 +1,9 @@
 import type { eventWithTime } from '@rrweb/types'
 import { now } from './clock.ts'
 import { onStyleSource } from './css-source.ts'
-import { listen } from './page-natives.ts'
+import { listen, together } from './page-natives.ts'
 import type { Rrweb } from './rrweb.ts'
-import { spyOnSetter, together } from './spies.ts'
+import { spyOnSetter } from './spies.ts'
 
 /** The `media` recorded for an element whose sheet is disabled: no attribute says so. */
 const OFF = 'not all'

@@ -3,6 +3,9 @@ import { realm } from '../natives.ts'
 // biome-ignore lint/suspicious/noShadowRestrictedNames: they are the same, and only safer
 export const { Map, Set, WeakMap, WeakSet, Array, Proxy, Reflect } = realm
 
+/** How long one task may delay the page: people notice tasks over 50 ms. */
+export const SLICE_MILLISECONDS = 8
+
 /** Milliseconds on a monotonic clock. */
 export function elapsed() {
   try {
@@ -26,4 +29,9 @@ export function listen<E extends Event>(
   const { addEventListener, removeEventListener } = realm.EventTarget.prototype
   addEventListener.call(target, type, run as (event: Event) => void, options)
   return () => removeEventListener.call(target, type, run as (event: Event) => void, options)
+}
+
+/** Returns a function that calls all of these. */
+export const together = (ends: (() => void)[]) => () => {
+  for (const end of ends) end()
 }

@@ -1,5 +1,5 @@
 import { quiet } from '../quiet.ts'
-import { listen } from './page-natives.ts'
+import { listen, together } from './page-natives.ts'
 
 const ACTIONS = ['pointermove', 'pointerdown', 'keydown', 'wheel', 'scroll', 'touchstart']
 
@@ -37,7 +37,5 @@ export function onPage({ act, hide, restore, online, store }: PageEvents) {
   ]
   const options = { capture: true, passive: true }
   for (const action of ACTIONS) ends.push(listen(window, action, quiet(act), options))
-  return () => {
-    for (const end of ends) end()
-  }
+  return together(ends)
 }

@@ -1,12 +1,9 @@
 import type { eventWithTime, serializedNodeWithId } from '@rrweb/types'
 import { now, setClock } from './clock.ts'
 import { mediaOf } from './media.ts'
-import { elapsed } from './page-natives.ts'
+import { elapsed, SLICE_MILLISECONDS } from './page-natives.ts'
 import { attributesOf, elementNode, HOSTS, isPlain, WHOLE } from './plain.ts'
 import type { MutationBuffer, Rrweb } from './rrweb.ts'
-
-/** How long one slice may keep the page waiting. A task over 50 ms is felt. */
-const SLICE_MILLISECONDS = 8
 
 export interface Snapshot {
   /** Completes it at once, because the page is being left. */

@@ -4,7 +4,7 @@
  * report only calls that succeeded; and they do not undo wrappers that others put over them.
  */
 
-import { elapsed } from './page-natives.ts'
+import { elapsed, SLICE_MILLISECONDS, together } from './page-natives.ts'
 
 type Seen = (self: object, input: unknown[]) => void
 type Owner = Record<string, unknown>
@@ -78,10 +78,6 @@ function tell({ seen }: Spy, self: object, input: unknown[]) {
   try {
     seen?.(self, input)
   } catch {}
-}
-
-export const together = (ends: (() => void)[]) => () => {
-  for (const end of ends) end()
 }
 
 interface Ids {
@@ -203,9 +199,6 @@ export function spyOnAdopted(win: Window & typeof globalThis, seen: Seen) {
     owners.map(({ prototype }) => spyOnSetter(prototype, 'adoptedStyleSheets', seen, true)),
   )
 }
-
-/** How long one task may keep the page waiting. A task over 50 ms is felt. */
-const SLICE_MILLISECONDS = 8
 
 const sheetOf = (rule: object) => (rule as CSSRule).parentStyleSheet
 

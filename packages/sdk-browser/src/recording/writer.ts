@@ -1,11 +1,8 @@
 import type { eventWithTime } from '@rrweb/types'
 import type { MaskEvent } from '../masking/masker.ts'
 import { setTimeout } from '../natives.ts'
-import { elapsed } from './page-natives.ts'
+import { elapsed, SLICE_MILLISECONDS } from './page-natives.ts'
 import { textOf } from './text-of.ts'
-
-/** How long one task may keep the page waiting. A task over 50 ms is felt. */
-const SLICE_MILLISECONDS = 8
 
 /** Batches events: a task for each of a thousand would cost as much as the events. */
 const SOON_MILLISECONDS = 50
