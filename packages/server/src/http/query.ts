@@ -9,7 +9,10 @@ const broken = Symbol('broken query')
 /** Names one person: forms write a space as `+`, but an id written by hand may contain a `+`. */
 const exactName = 'externalId'
 
-/** Returns the query as names and texts; a repeated name gives a list, which no parameter takes. */
+/**
+ * Returns the query as names and texts. A repeated name gives a list, which no parameter takes; of
+ * more than two, only two are kept, as thousands fit into a URL.
+ */
 export function parseQuery(text: string): Query {
   const query: Query = Object.create(null)
   for (const part of text.split('&')) {
@@ -22,7 +25,8 @@ export function parseQuery(text: string): Query {
       }
       const value = decode(part.slice(cut + 1))
       const known = query[name]
-      query[name] = known === undefined ? value : [known, value].flat()
+      if (known === undefined) query[name] = value
+      else if (typeof known === 'string') query[name] = [known, value]
     } catch {
       query[broken] = 'The URL has an invalid percent-encoding.'
     }
