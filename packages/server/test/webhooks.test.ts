@@ -371,6 +371,26 @@ describe('deliveries', () => {
     expect(new Set(ids).size).toBe(30)
   })
 
+  test('to a receiver that does not answer hold up no other receiver', async ({
+    db,
+    owner,
+    params,
+    receiver,
+  }) => {
+    receiver.answer = (response) => {
+      if (response.req.url !== '/hook/silent') response.writeHead(204).end()
+    }
+    const silent = await makeWebhook(owner, params, `${receiver.url}/silent`)
+    const other = await makeWebhook(owner, params, `${receiver.url}/other`)
+    for (let i = 0; i < 30; i++) await owner.call(testWebhook, { params: silent.path, body: {} })
+    await owner.call(testWebhook, { params: other.path, body: {} })
+    const running = deliveries(db, { timeoutSeconds: 5 })
+    await eventually(async () => receiver.received.some(({ path }) => path === '/hook/other'))
+    expect(receiver.received.filter(({ path }) => path === '/hook/silent')).toHaveLength(4)
+    await running.stop()
+    await owner.call(removeWebhook, { params: silent.path })
+  })
+
   test('are sent again under their id, and paged in the log', async ({
     db,
     owner,

@@ -29,6 +29,8 @@ export interface DeliveryOptions {
 export const retrySeconds = [5, 300, 1_800, 7_200, 18_000, 36_000, 22_000] as const
 
 const deliveriesAtOnce = 20
+/** Of one webhook: a receiver that takes its time holds up its own events, and no others. */
+const deliveriesOfWebhookAtOnce = 4
 
 /** An attempt takes the time-out at most; after this another process makes it again. */
 const leaseSeconds = 60
@@ -47,7 +49,7 @@ export interface Deliveries {
 /** Delivers events until it is stopped. Any number of processes may do so at once. */
 export function startDeliveries(options: DeliveryOptions): Deliveries {
   const { db, log, pollSeconds = 2 } = options
-  const running = new Set<Promise<void>>()
+  const running = new Map<Promise<void>, string>()
   let isStopped = false
   let claiming: Promise<void> = Promise.resolve()
   let retry: NodeJS.Timeout | undefined
@@ -58,21 +60,30 @@ export function startDeliveries(options: DeliveryOptions): Deliveries {
   }
 
   async function claimAndStart(): Promise<void> {
-    const free = deliveriesAtOnce - running.size
-    if (free === 0 || isStopped) return
-    const claimed = await claimDeliveries(db.sql, free, leaseSeconds)
-    for (const delivery of claimed) {
-      const attempt = deliver(options, delivery)
-        .catch((error) => log.fault('webhooks.attempt', error, { projectId: delivery.projectId }))
-        .finally(() => {
-          running.delete(attempt)
-          // There may be more than had room, and the first retry is due before the next look.
-          if (claimed.length === free) wake()
-          clearTimeout(retry)
-          retry = setTimeout(wake, retrySeconds[0] * 1_000).unref()
-        })
-      running.add(attempt)
+    for (;;) {
+      const free = deliveriesAtOnce - running.size
+      if (free === 0 || isStopped) return
+      const claimed = await claimDeliveries(db.sql, free, leaseSeconds, {
+        ofEach: deliveriesOfWebhookAtOnce,
+        running: [...running.values()],
+      })
+      if (claimed.length === 0) return
+      claimed.forEach(start)
     }
+  }
+
+  function start(delivery: ClaimedDelivery): void {
+    const { projectId, webhookId } = delivery
+    const attempt = deliver(options, delivery)
+      .catch((error) => log.fault('webhooks.attempt', error, { projectId }))
+      .finally(() => {
+        running.delete(attempt)
+        // There may be more than had room, and the first retry is due before the next look.
+        wake()
+        clearTimeout(retry)
+        retry = setTimeout(wake, retrySeconds[0] * 1_000).unref()
+      })
+    running.set(attempt, webhookId)
   }
 
   async function prune(): Promise<void> {
@@ -87,7 +98,7 @@ export function startDeliveries(options: DeliveryOptions): Deliveries {
       isStopped = true
       clearTimeout(retry)
       await Promise.all([stopClaiming(), stopPruning(), claiming])
-      await Promise.all(running)
+      await Promise.all(running.keys())
     },
   }
 }

@@ -159,38 +159,54 @@ export interface ClaimedDelivery {
   job: DeletionJob | null
 }
 
+/** How many a process delivers to one webhook at a time, and the webhooks it delivers to now. */
+interface Share {
+  ofEach: number
+  running: readonly string[]
+}
+
+interface DueWebhook {
+  projectId: number
+  id: string
+}
+
 /**
- * Takes the deliveries that are due longest, of any project, at most `limit`. The attempt is
- * counted here; one whose process goes away is made again when its lease has ended.
+ * Takes the deliveries that are due longest, of any project, at most `limit`, and of each webhook no
+ * more than its share. The attempt is counted here; one whose process goes away is made again when
+ * its lease has ended.
  */
 export async function claimDeliveries(
   sql: Sql,
   limit: number,
   leaseSeconds: number,
+  { ofEach, running }: Share = { ofEach: limit, running: [] },
 ): Promise<ClaimedDelivery[]> {
-  const projects = await sql<{ id: number }>`
-    select project_id as id
+  const runningOf = (id: string) => running.filter((one) => one === id).length
+  const full = [...new Set(running)].filter((id) => runningOf(id) >= ofEach)
+  const webhooks = await sql<DueWebhook>`
+    select project_id as "projectId", webhook_id as id
     from (
-      select project_id, next_attempt_at
+      select project_id, webhook_id, next_attempt_at
       from webhook_deliveries
       where state = 'pending' and next_attempt_at <= (select app_now())
         and (lease_until is null or lease_until <= (select app_now()))
+        and webhook_id <> all(${full}::uuid[])
       order by next_attempt_at
       limit ${limit}
     ) due
-    group by project_id
+    group by project_id, webhook_id
     order by min(next_attempt_at)`
   const claimed: ClaimedDelivery[] = []
-  for (const { id } of projects) {
-    if (claimed.length === limit) break
-    claimed.push(...(await claimDeliveriesOf(sql, id, limit - claimed.length, leaseSeconds)))
+  for (const webhook of webhooks) {
+    const room = Math.min(limit - claimed.length, ofEach - runningOf(webhook.id))
+    if (room > 0) claimed.push(...(await claimDeliveriesOf(sql, webhook, room, leaseSeconds)))
   }
   return claimed
 }
 
 function claimDeliveriesOf(
   sql: Sql,
-  projectId: number,
+  { projectId, id }: DueWebhook,
   limit: number,
   leaseSeconds: number,
 ): Promise<ClaimedDelivery[]> {
@@ -198,7 +214,7 @@ function claimDeliveriesOf(
     with due as (
       select id
       from webhook_deliveries
-      where project_id = ${projectId} and state = 'pending'
+      where project_id = ${projectId} and webhook_id = ${id} and state = 'pending'
         and next_attempt_at <= (select app_now())
         and (lease_until is null or lease_until <= (select app_now()))
       order by next_attempt_at
