@@ -41,7 +41,7 @@ export function printTable<Row extends object>(
 ): void {
   const names = Object.keys(columns) as (keyof Row)[]
   const lines = [names.map((name) => columns[name] ?? '')].concat(
-    rows.map((row) => names.map((name) => String(row[name] ?? ''))),
+    rows.map((row) => names.map((name) => printable(String(row[name] ?? '')))),
   )
   const widths = names.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)))
   for (const line of lines) {
@@ -52,6 +52,13 @@ export function printTable<Row extends object>(
         .trimEnd(),
     )
   }
+}
+
+/** Anybody chooses an externalId: none of it is a command to the terminal, or another line. */
+function printable(text: string): string {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
+  })
 }
 
 export function isName(text: string): boolean {

@@ -94,7 +94,11 @@ async function readReceipt(path: string): Promise<{ receipt: string; purge?: str
 }
 
 async function readKeys(path: string | undefined): Promise<PublicKeys> {
-  if (path !== undefined) return parse(await read(path), path) as PublicKeys
+  if (path !== undefined) {
+    const keys = parse(await read(path), path) as PublicKeys | null
+    if (!Array.isArray(keys?.keys)) throw new UsageError(`There is no list of keys in ${path}.`)
+    return keys
+  }
   const { DATABASE_URL, DATA_DIR } = readSettings()
   if (DATABASE_URL === '' && !hasCluster(DATA_DIR)) {
     throw new UsageError(

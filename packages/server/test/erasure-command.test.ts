@@ -58,6 +58,22 @@ describe('lethe erase', () => {
     expect(table.out).toMatch(new RegExp(`${job.id} +completed +a b/ü`))
   })
 
+  test('shows an id that is a command to the terminal as its characters', async ({
+    db,
+    address,
+    project,
+  }) => {
+    const externalId = '\u001b]0;owned\u0007\u009b2J\nforged\u202e'
+    await db.sql`
+      insert into deletion_jobs
+        (project_id, external_id, keep_recordings, status, attempts, started_at)
+      values (${project.id}, ${externalId}, false, 'failed', 5, app_now())`
+    const env = await environment(address)
+    const { out } = await runLethe(['jobs', 'list', '--project', String(project.id)], env)
+    expect(out).toContain('\\u{1b}]0;owned\\u{7}\\u{9b}2J\\u{a}forged\\u{202e}')
+    expect(out.trimEnd().split('\n')).toHaveLength(2)
+  })
+
   test('without --wait only requests; --keep-recordings is part of it', async ({
     db,
     address,
@@ -93,11 +109,14 @@ describe('lethe erase', () => {
     project,
   }) => {
     const env = await environment(address)
+    const notKeys = join(env.TMPDIR, 'not-keys.json')
+    await writeFile(notKeys, '{"receipt":"a.b.c"}')
     for (const words of [
       ['erase', 'nobody', '--project', String(project.id)],
       ['erase', '--project', String(project.id)],
       ['jobs', 'show', 'x', '--project', String(project.id)],
       ['receipt', 'verify', join(env.DATA_DIR, 'missing'), '--jwks', 'missing'],
+      ['receipt', 'verify', notKeys, '--jwks', notKeys],
     ]) {
       const { code, out } = await runLethe(words, env)
       expect([code, out], words.join(' ')).toEqual([2, ''])

@@ -128,7 +128,7 @@ function DeleteForm({
           </strong>
         </RadioCard>
       </fieldset>
-      {!isOne && <WhoGoes persons={persons} />}
+      {phrase !== first.externalId && <WhoGoes persons={persons} />}
       <Note>
         {isOne ? 'The person is' : 'A person is'} created again if your application calls{' '}
         <code className="font-mono text-xs">identify()</code> again.

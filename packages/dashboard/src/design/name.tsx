@@ -2,9 +2,13 @@
 const visible = /[^\p{C}\p{Z}\p{DI}]/u
 
 /** Characters that turn the direction of what stands around them. */
-const turning = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+const turning = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 
-const unseen = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+/**
+ * An emoji, which keeps its joiners, or a character that is written out: one without ink that is no
+ * plain space, or a backslash that would look like the start of one that is written out.
+ */
+const unseen = /(\p{RGI_Emoji})|[[\p{C}\p{Z}\p{DI}\u2800]--[ ]]|\\(?=u[\da-f]{4}|u\{)/gv
 
 export function isVisible(text: string | null): text is string {
   return text !== null && visible.test(text)
@@ -21,16 +25,25 @@ export function nameOf(person: {
 }
 
 /**
- * An externalId to look at. One that consists of spaces is quoted: nothing cannot be clicked on.
- * What would break the line or turn the direction of writing is written out, so that no id looks
- * like another one.
+ * An externalId to look at, so that no id looks like another one: what cannot be seen is written
+ * out, and so is every character beyond ASCII where composed characters would look the same. Spaces
+ * at its ends are quoted.
  */
 export function shownId(externalId: string): string {
-  const shown = externalId.replace(unseen, (character) => {
-    const code = (character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')
-    return { '\n': '\\n', '\r': '\\r', '\t': '\\t' }[character] ?? `\\u${code}`
-  })
-  return isVisible(shown) ? shown : `“${shown}”`
+  const isComposed = externalId.normalize() === externalId
+  const shown = externalId.replace(isComposed ? unseen : beyondAscii, (character, emoji) =>
+    typeof emoji === 'string' ? emoji : writtenOut(character),
+  )
+  return shown.trim() === shown ? shown : `“${shown}”`
+}
+
+const beyondAscii = /[^ -~]/gu
+
+function writtenOut(character: string): string {
+  if (character === '\\') return '\\\\'
+  const code = character.codePointAt(0) ?? 0
+  const digits = code.toString(16).padStart(4, '0')
+  return code > 0xffff ? `\\u{${digits}}` : `\\u${digits}`
 }
 
 /** An externalId as it is, with every space, and whatever its direction of writing. */

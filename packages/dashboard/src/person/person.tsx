@@ -88,7 +88,7 @@ function PersonHead({ person }: { person: PersonDetail }) {
           </div>
           {isVisible(person.email) && person.email !== shown && (
             <p className="mt-0.5 flex items-center gap-1 text-muted">
-              <span className="break-all">{person.email}</span>
+              <bdi className="break-all">{person.email}</bdi>
               <CopyButton text={person.email} label="Copy email" />
             </p>
           )}

@@ -6,7 +6,7 @@ import { useDeferredValue, useEffect, useId, useState } from 'react'
 import { codeOf, send } from '../api/call.ts'
 import { useProjectId } from '../api/projects.ts'
 import { Icon, type IconName } from '../design/icon.tsx'
-import { nameOf } from '../design/name.tsx'
+import { nameOf, shownId } from '../design/name.tsx'
 import { ErrorLine } from '../design/states.tsx'
 import { dateText } from '../design/time.tsx'
 import { pageText } from '../sessions/table.tsx'
@@ -140,7 +140,7 @@ async function find(projectId: string, wanted: string, signal: AbortSignal): Pro
       to: `${home}/persons/${person.id}`,
       icon: 'persons' as const,
       label: nameOf(person),
-      note: person.externalId,
+      note: shownId(person.externalId),
     })),
     ...sessions.map((session) => sessionFound(home, session)),
   ]
