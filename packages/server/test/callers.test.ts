@@ -109,6 +109,55 @@ describe('who may call a route', () => {
     expect(deviations).toEqual([])
   })
 
+  test('is no page but those of the dashboard, whatever it sends with the cookie of a member', async ({
+    dashboard,
+  }) => {
+    const { url } = dashboard
+    const owner = await dashboard.member('owner')
+    const cookie = [...owner.cookies].map((pair) => pair.join('=')).join('; ')
+    const { hostname, port } = new URL(url)
+    const origins = [
+      undefined,
+      'null',
+      'file://',
+      'https://evil.example',
+      `http://${hostname}`,
+      `http://${hostname}:${Number(port) + 1}`,
+      `http://evil.${hostname}:${port}`,
+      `${url}.evil.example`,
+      `${url}, ${url}`,
+    ]
+    const types = [
+      'text/plain',
+      'application/json',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      undefined,
+    ]
+    const calls = callsOf(dashboard).filter(
+      ({ method, path }) => path.startsWith('/dashboard/') && !['GET', 'HEAD'].includes(method),
+    )
+    expect(calls.length).toBeGreaterThan(40)
+    const letIn: string[] = []
+    for (const { method, path } of calls) {
+      for (const origin of origins) {
+        for (const type of types) {
+          const headers = { cookie, ...(origin && { origin }), 'content-type': type ?? '' }
+          const request = { method, headers, rawBody: '{}' }
+          const { status, json } = await sendRaw(url, path, null, request)
+          if (status !== 403 || json.error.code !== 'forbidden') {
+            letIn.push(`${method} ${path} from ${origin} as ${type}: ${status}`)
+          }
+        }
+      }
+      // No form of another origin can send what the dashboard's own pages send.
+      const plain = { cookie, origin: url, 'content-type': 'text/plain' }
+      const { status } = await sendRaw(url, path, null, { method, headers: plain, rawBody: '{}' })
+      if (status < 400) letIn.push(`${method} ${path} as text: ${status}`)
+    }
+    expect(letIn).toEqual([])
+  })
+
   test('is no fault with an id that cannot be one', async ({ dashboard }) => {
     const owner = await dashboard.member('owner')
     const cookie = [...owner.cookies].map((pair) => pair.join('=')).join('; ')

@@ -202,6 +202,8 @@ describe('the list of deletions', () => {
       status: 404,
       code: 'receipt_not_found',
     })
+    const { json } = await dashboard.send(`/v1/deletion-jobs/${jobId}/receipt`)
+    expect(json.error.message).toContain('because the job failed')
 
     const again = await ask()
     expect(again).not.toBe(jobId)

@@ -154,18 +154,35 @@ describe('data-protection.md', () => {
     expect(unnamed).toEqual([])
   })
 
-  test('its commands carry out the rights of a person', limit, async ({ address, project }) => {
-    const { env, url } = await serving(address, project)
-    await sendRaw(url, '/v1/persons', project.secretKey, {
-      method: 'POST',
-      body: { externalId: 'user-1', properties: { email: 'old@example.com' } },
-    })
-    const folder = newFolder()
-    writeFileSync(join(folder, 'rights.sh'), blockOf(page, 'sh'))
-    const { stdout } = await run('bash', ['-euo', 'pipefail', 'rights.sh'], { cwd: folder, env })
-    expect(readFileSync(join(folder, 'person.json'), 'utf8')).toContain('old@example.com')
-    expect(stdout).toContain('The receipt is genuine.')
-  })
+  test(
+    'its commands carry out the rights of a person, and the receipt can be checked without Lethe',
+    limit,
+    async ({ address, project }) => {
+      const { env, url } = await serving(address, project)
+      await sendRaw(url, '/v1/persons', project.secretKey, {
+        method: 'POST',
+        body: { externalId: 'user-1', properties: { email: 'old@example.com' } },
+      })
+      const folder = newFolder()
+      writeFileSync(join(folder, 'rights.sh'), blockOf(page, 'sh'))
+      const { stdout } = await run('bash', ['-euo', 'pipefail', 'rights.sh'], { cwd: folder, env })
+      expect(readFileSync(join(folder, 'person.json'), 'utf8')).toContain('old@example.com')
+      expect(stdout).toContain('The receipt is genuine.')
+
+      const program = join(folder, 'check.py')
+      writeFileSync(program, blockOf('docs/erasure.md', 'python'))
+      const check = () => run('python3', ['check.py'], { cwd: folder, env })
+      expect((await check()).stdout).toContain('Signature Verified Successfully')
+      const file = join(folder, 'receipt.json')
+      const { receipt } = JSON.parse(readFileSync(file, 'utf8'))
+      const [head, , signature] = receipt.split('.')
+      const forged = Buffer.from('{"externalIdSalt":""}').toString('base64url')
+      writeFileSync(file, JSON.stringify({ receipt: [head, forged, signature].join('.') }))
+      await expect(check()).rejects.toThrow('pkeyutl')
+      writeFileSync(join(folder, 'jwks.json'), '{"keys":[]}')
+      await expect(check()).rejects.toThrow('a key that is not in the list')
+    },
+  )
 })
 
 describe('recordings.md', () => {

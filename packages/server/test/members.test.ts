@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { pathOf } from '@lethe/contract/dashboard-client.ts'
+import { exportDeletions } from '@lethe/contract/dashboard-deletions.ts'
 import {
   acceptInvitation,
   changePassword,
@@ -297,6 +299,25 @@ describe('the second factor', () => {
     )
   })
 
+  test('a recovery code is good once, also in several sign-ins at the same moment', async ({
+    db,
+    dashboard,
+  }) => {
+    await db.sql`delete from auth.limits`
+    const member = await dashboard.member('member')
+    const { recoveryCodes } = await withSecondFactor(member)
+    const code = recoveryCodes[0]!
+    const visitors = Array.from({ length: 4 }, () => dashboard.visitor())
+    for (const visitor of visitors) {
+      await visitor.call(signIn, { body: { email: member.email, password } })
+    }
+    const tries = await Promise.all(
+      visitors.map((visitor) => refusalOf(visitor.call(signInWithCode, { body: { code } }))),
+    )
+    expect(tries.filter((one) => one === undefined)).toHaveLength(1)
+    expect(tries.filter((one) => one?.code === 'credentials_wrong')).toHaveLength(3)
+  })
+
   test('codes cannot be guessed without limit: after five attempts the sign-in starts again', async ({
     db,
     dashboard,
@@ -505,6 +526,23 @@ describe('where a request comes from', () => {
     expect(await post({ origin: `http://evil.${host}` })).toBe(403)
     expect(await post({ origin: dashboard.url, 'sec-fetch-site': 'same-site' })).toBe(403)
     expect(await post({ origin: dashboard.url, 'sec-fetch-site': 'same-origin' })).toBe(201)
+  })
+
+  test('no page of another host has the audit log say that a member read something', async ({
+    dashboard,
+  }) => {
+    const member = await dashboard.member('owner')
+    const params = { projectId: dashboard.projectId }
+    for (const [site, status] of [
+      ['same-site', 403],
+      ['cross-site', 403],
+      ['same-origin', 200],
+      ['none', 200],
+    ] as const) {
+      const headers = { 'sec-fetch-site': site }
+      const answer = await member.fetch(pathOf(exportDeletions, { params }), { headers })
+      expect([site, answer.status]).toEqual([site, status])
+    }
   })
 
   test('with PUBLIC_URL only a page of that origin does', async ({

@@ -375,6 +375,22 @@ describe('cookies', () => {
     await pool.end()
   })
 
+  test('of two sign-ins are refused: another host of the domain may have set one of them', async ({
+    dashboard,
+  }) => {
+    const [victim, thief] = [await dashboard.member('owner'), await dashboard.member('viewer')]
+    const name = 'lethe.session_token'
+    const ask = (...signIns: Visitor[]) => {
+      const cookie = signIns.map(({ cookies }) => `${name}=${cookies.get(name)}`).join('; ')
+      return dashboard.visitor().fetch('/dashboard/v1/projects', { headers: { cookie } })
+    }
+    for (const response of [await ask(thief, victim), await ask(victim, thief)]) {
+      expect(response.status).toBe(401)
+      expect(await response.text()).toContain('Delete the cookies of this site')
+    }
+    expect((await ask(victim, victim)).status).toBe(200)
+  })
+
   test('and responses are never cached and never sniffed, refusals too', async ({ dashboard }) => {
     const member = await dashboard.member('viewer')
     const paths = ['me', 'projects', 'members', 'projects/0/persons', 'nothing', 'sign-in']

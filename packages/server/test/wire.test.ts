@@ -140,6 +140,58 @@ describe('Host', () => {
   }
 })
 
+test('two keys in one request are refused, whichever of them works', async ({
+  service,
+  project,
+}) => {
+  const { secretKey } = project
+  for (const [first, second] of [
+    [secretKey, 'sk_other'],
+    ['sk_other', secretKey],
+    [secretKey, secretKey],
+  ]) {
+    const headers = { Authorization: `Bearer ${first}`, authorization: `Bearer ${second}` }
+    const { statuses, json } = read(await speak(service, head('GET', '/v1/persons', headers)))
+    expect([statuses, json.error.details?.[0].path]).toEqual([[400], '/headers/authorization'])
+  }
+})
+
+test('a coding of the body that no one here undoes is refused', async ({ service, project }) => {
+  const headers = { ...json, Authorization: `Bearer ${project.secretKey}` }
+  const chunked = '12\r\n{"externalId":"x"}\r\n0\r\n\r\n'
+  const send = (coding: string) =>
+    speak(
+      service,
+      head('POST', '/v1/persons', { ...headers, 'Transfer-Encoding': coding }) + chunked,
+    )
+  const refused = read(await send('gzip, chunked'))
+  expect([refused.statuses, refused.json.error.details?.[0].path]).toEqual([
+    [400],
+    '/headers/transfer-encoding',
+  ])
+  expect(read(await send('Chunked')).statuses).toEqual([201])
+})
+
+test('a target that cannot be read is refused with what is wrong with it', async ({
+  service,
+  project,
+}) => {
+  const key = { Authorization: `Bearer ${project.secretKey}` }
+  for (const [target, words] of [
+    ['ftp://x/v1/persons', 'must be a path or an http URL'],
+    ['http://', 'must be a path or an http URL'],
+    ['http:///v1/persons', 'must be a path or an http URL'],
+    ['http://x/v1/persons#y', 'must be a path or an http URL'],
+    ['*', 'must be a path or an http URL'],
+    ['/v1/persons/%zz', 'invalid percent-encoding'],
+    ['http://x/v1/persons/%zz', 'invalid percent-encoding'],
+  ] as const) {
+    const { statuses, json } = read(await speak(service, head('GET', target, key)))
+    expect([target, statuses, json.error.code]).toEqual([target, [400], 'invalid_request'])
+    expect([target, json.error.message]).toEqual([target, expect.stringContaining(words)])
+  }
+})
+
 test('an unsupported method is 405, with the supported ones in Allow', async ({
   service,
   project,

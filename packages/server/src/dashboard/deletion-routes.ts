@@ -132,7 +132,7 @@ function jobRoutes(app: DashboardApp, { db }: DashboardContext): void {
     handler: async (request) => {
       const { projectId, params } = request
       const { job } = await existingDeletion(db.sql, projectId, params.jobId)
-      const receipt = await existingReceipt(db.sql, projectId, job.id)
+      const receipt = await existingReceipt(db.sql, projectId, job)
       const subject = { kind: 'deletion_job', id: job.id } as const
       const actor = actorOf(request)
       await writeAudit(db.sql, { ...actor, action: 'receipt.downloaded', projectId, subject })

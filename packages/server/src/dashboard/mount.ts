@@ -42,7 +42,7 @@ export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = asyn
       'x-content-type-options': 'nosniff',
     })
     refuseForeignOrigin(request, context.publicUrl)
-    request.signedIn = (await signedInOf(context.signIn, request, reply)) ?? null
+    request.signedIn = (await signedInOf(context, request, reply)) ?? null
     request.isKnown = request.signedIn !== null
     refuseUnlessAllowed(request)
     const { proof } = ruleOf(operationOf(request.routeOptions.schema))

@@ -1,4 +1,5 @@
 import { createHash, type KeyObject, randomBytes } from 'node:crypto'
+import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import type { PurgeStatement, ReceiptStatement } from '@lethe/contract/receipt.ts'
 import { CompactSign, compactVerify, createLocalJWKSet, type JSONWebKeySet } from 'jose'
 import { ApiError } from '../api-error.ts'
@@ -173,11 +174,17 @@ export async function findReceipt(
   return receipt?.jws
 }
 
-export async function existingReceipt(sql: Sql, projectId: number, jobId: string): Promise<string> {
-  const receipt = await findReceipt(sql, projectId, jobId)
+export async function existingReceipt(
+  sql: Sql,
+  projectId: number,
+  { id, status }: Pick<DeletionJob, 'id' | 'status'>,
+): Promise<string> {
+  const receipt = await findReceipt(sql, projectId, id)
   if (receipt !== undefined) return receipt
   throw new ApiError(
     'receipt_not_found',
-    'There is no receipt yet: it is issued when the job is completed.',
+    status === 'failed'
+      ? 'There is no receipt, because the job failed: request the deletion again.'
+      : 'There is no receipt yet: it is issued when the job is completed.',
   )
 }

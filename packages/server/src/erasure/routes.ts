@@ -95,9 +95,9 @@ export const deletionJobRoutes: FastifyPluginAsyncTypebox<DeletionJobOptions> = 
   app.route({
     ...getReceipt,
     handler: async ({ projectId, params }) => {
-      const { id } = await existingJob(projectId, params.id)
-      const receipt = await existingReceipt(db.short, projectId, id)
-      return { receipt, purge: await findPurgeStatement(db.short, projectId, id) }
+      const job = await existingJob(projectId, params.id)
+      const receipt = await existingReceipt(db.short, projectId, job)
+      return { receipt, purge: await findPurgeStatement(db.short, projectId, job.id) }
     },
   })
 }

@@ -52,8 +52,6 @@ const refusals: Record<string, () => ApiError> = {
     new ApiError('unsupported_media_type', 'Send the body as application/json in UTF-8.'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
     new ApiError('invalid_request', 'The length of the body differs from Content-Length.'),
-  FST_ERR_BAD_URL: () =>
-    new ApiError('invalid_request', 'The URL has an invalid percent-encoding.'),
   FST_ERR_MAX_PARAM_LENGTH: () => new ApiError('uri_too_long', 'The URL is too long.'),
 }
 

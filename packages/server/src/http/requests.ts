@@ -34,13 +34,23 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 }
 
-/** HTTP/1.1 asks for exactly one Host; two are how requests are smuggled past proxies. */
-export function refuseAmbiguousHost({ rawHeaders, httpVersion }: IncomingMessage): void {
+/**
+ * HTTP/1.1 asks for exactly one Host; two are how requests are smuggled past proxies. Of two keys a
+ * proxy may check the one and Node reads the other.
+ */
+export function refuseAmbiguousHeaders(request: IncomingMessage): void {
+  const { rawHeaders, httpVersion } = request
+  const { 'transfer-encoding': coding = 'chunked' } = request.headers
   let hosts = 0
+  let keys = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') keys += 1
   }
+  if (keys > 1) throw invalid('/headers/authorization', 'must be sent only once')
+  // Node takes `gzip, chunked` and decompresses nothing; a proxy may.
+  if (!/^chunked$/i.test(coding)) throw invalid('/headers/transfer-encoding', 'must be chunked')
   if (hosts === 1 || (hosts === 0 && httpVersion === '1.0')) return
   throw invalid('/headers/host', 'must be sent exactly once')
 }
@@ -48,7 +58,21 @@ export function refuseAmbiguousHost({ rawHeaders, httpVersion }: IncomingMessage
 /** The router takes the first letter of a target for its slash: `*` would be `/`. */
 export function refuseStrangeTarget({ url = '' }: IncomingMessage): void {
   if (url.startsWith('/') || /^https?:\/\//i.test(url)) return
-  throw new ApiError('invalid_request', 'The target of a request must be a path or an http URL.')
+  throw strangeTarget()
+}
+
+/** What is wrong with a target that the router cannot read. */
+export function refusalOfTarget(target: string): ApiError {
+  try {
+    decodeURI(target)
+    return strangeTarget()
+  } catch {
+    return new ApiError('invalid_request', 'The URL has an invalid percent-encoding.')
+  }
+}
+
+function strangeTarget(): ApiError {
+  return new ApiError('invalid_request', 'The target of a request must be a path or an http URL.')
 }
 
 const bodyless = new Set(['GET', 'HEAD', 'DELETE'])

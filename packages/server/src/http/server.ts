@@ -23,7 +23,8 @@ import { parseQuery, refuseBrokenQueries } from './query.ts'
 import {
   answerAfterBodies,
   handleExpectations,
-  refuseAmbiguousHost,
+  refusalOfTarget,
+  refuseAmbiguousHeaders,
   refuseStrangeTarget,
   refuseUnknownInput,
 } from './requests.ts'
@@ -118,11 +119,13 @@ function fastifyOptions({
     // A URL that cannot be routed reaches no route and no hook; whose request it is comes first here
     // too. Its text decides nothing but which refusal it gets.
     frameworkErrors: (error, request, reply) => {
-      const path = pathOf(request.raw.url ?? '')
+      const target = request.raw.url ?? ''
+      const path = pathOf(target)
       const handle = path.startsWith('/ingest/') ? handleIngestError : handleError
       const known = async () => /^\/v1(?:\/|$)/.test(path) && authenticate(request)
+      const refusal = error.code === 'FST_ERR_BAD_URL' ? refusalOfTarget(target) : error
       known().then(
-        () => handle(error, request, reply),
+        () => handle(refusal, request, reply),
         (refusal) => handle(refusal, request, reply),
       )
     },
@@ -137,7 +140,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: ServerOptions):
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
     try {
-      refuseAmbiguousHost(request.raw)
+      refuseAmbiguousHeaders(request.raw)
       refuseStrangeTarget(request.raw)
       if ((request.raw.url ?? '').length > urlBytesMaximum) {
         throw new ApiError('uri_too_long', 'The URL is too long.')

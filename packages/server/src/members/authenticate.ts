@@ -2,8 +2,8 @@ import type { Role } from '@lethe/contract/dashboard-members.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 import { addressHeader, addressRangeOf } from './address-range.ts'
-import { relayCookies } from './cookies.ts'
-import type { SignIn } from './open-sign-in.ts'
+import type { DashboardContext } from './context.ts'
+import { cookiesOf, relayCookies } from './cookies.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -20,13 +20,22 @@ export interface SignedIn {
   mayDeletePersons: boolean
 }
 
-/** The member named by a request's cookie; undefined if there is none. */
+/**
+ * The member named by a request's cookie; undefined if there is none. Refuses two of them: a member
+ * could otherwise be made to work in somebody else's sign-in.
+ */
 export async function signedInOf(
-  signIn: SignIn,
+  { signIn, publicUrl }: Pick<DashboardContext, 'signIn' | 'publicUrl'>,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<SignedIn | undefined> {
   if (!request.headers.cookie) return undefined
+  if (new Set(cookiesOf(request, publicUrl, 'session_token')).size > 1) {
+    throw new ApiError(
+      'unauthorized',
+      'The browser sent two sign-ins, of which another site of this domain may have set one. Delete the cookies of this site and sign in again.',
+    )
+  }
   const { headers, response } = await (await signIn()).api.getSession({
     headers: headersOf(request),
     returnHeaders: true,

@@ -22,9 +22,14 @@ export function cookieOf(
   publicUrl: string,
   name: string,
 ): string | undefined {
+  return cookiesOf(request, publicUrl, name)[0]
+}
+
+/** More than one if another host of the domain, or a page at another path, has set one too. */
+export function cookiesOf(request: FastifyRequest, publicUrl: string, name: string): string[] {
   const start = `${cookiePrefix(publicUrl)}.${name}=`
   const parts = (request.headers.cookie ?? '').split(';').map((part) => part.trim())
-  return parts.find((part) => part.startsWith(start))?.slice(start.length)
+  return parts.filter((part) => part.startsWith(start)).map((part) => part.slice(start.length))
 }
 
 export function setCookie(

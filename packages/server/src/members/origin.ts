@@ -7,18 +7,19 @@ export function publicUrlOf(request: FastifyRequest, setting: string): string {
 }
 
 /**
- * Refuses a request that changes something and does not come from a page of this origin. Browsers
- * send Origin with each of those; SameSite=Strict keeps the cookie away from other sites, this keeps
- * out other hosts and ports of the same site.
+ * Refuses a request that does not come from a page of this origin. SameSite=Strict keeps the cookie
+ * away from other sites, this keeps out other hosts and ports of the same site. Of a request that
+ * changes something browsers always send the origin. What reads shows nothing to another page, but
+ * the audit log would name the member for it; `none` is an address that somebody has typed.
  */
 export function refuseForeignOrigin(request: FastifyRequest, setting: string): void {
-  if (request.method === 'GET' || request.method === 'HEAD') return
-  const { origin, 'sec-fetch-site': site } = request.headers
-  const isOurs =
-    origin !== undefined &&
-    (setting === '' ? hostOf(origin) === request.host : origin === new URL(setting).origin) &&
-    (site === undefined || site === 'same-origin')
-  if (isOurs) return
+  const { origin, 'sec-fetch-site': site = 'same-origin' } = request.headers
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  const isFromHere =
+    isRead ||
+    (origin !== undefined &&
+      (setting === '' ? hostOf(origin) === request.host : origin === new URL(setting).origin))
+  if (isFromHere && (site === 'same-origin' || (isRead && site === 'none'))) return
   throw new ApiError(
     'forbidden',
     setting === ''
@@ -32,5 +33,5 @@ export function refuseForeignOrigin(request: FastifyRequest, setting: string): v
  * without a host, as the `null` of a sandboxed frame, is nobody's.
  */
 function hostOf(origin: string): string | undefined {
-  return URL.canParse(origin) ? new URL(origin).host : undefined
+  return (URL.canParse(origin) && new URL(origin).host) || undefined
 }
