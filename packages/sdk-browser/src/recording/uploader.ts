@@ -2,8 +2,8 @@ import type { Platform } from '../platform.ts'
 import type { Server } from '../request.ts'
 import type { Carrier } from './carrier.ts'
 import { keepUnsent, sizeOf, type Target, takeUnsent } from './chunk.ts'
-import { createCollector } from './collector.ts'
-import { createQueue } from './queue.ts'
+import { type Collector, createCollector } from './collector.ts'
+import { createQueue, type Queue } from './queue.ts'
 import { claimTab, releaseTab, SENT, STARTED } from './tab.ts'
 
 const REFUSALS_MAXIMUM = 3
@@ -120,10 +120,7 @@ export function createUploader(options: UploaderOptions, on: UploaderEvents) {
 }
 
 /** Sends what fits into beacons, and keeps the rest in chunks. */
-function handOver(
-  { cut }: ReturnType<typeof createCollector>,
-  { add, beacon }: ReturnType<typeof createQueue>,
-) {
+function handOver({ cut }: Collector, { add, beacon }: Queue) {
   const room = beacon(BEACON_BYTES_MAXIMUM)
   const first = cut(room)
   if (first) add(first)
@@ -135,11 +132,7 @@ function handOver(
 export type Uploader = ReturnType<typeof createUploader>
 
 /** Handles events whose target is only known later. */
-function whose(
-  collector: ReturnType<typeof createCollector>,
-  { buffer, send }: ReturnType<typeof createQueue>,
-  flush: () => void,
-) {
+function whose(collector: Collector, { buffer, send }: Queue, flush: () => void) {
   return {
     trim: buffer.trim,
     /** Gives what waits for the IDs of a generation its target, or drops it without one. */
