@@ -12,7 +12,6 @@ export function byDepth<T>(normal: T, deep: T): T {
 }
 
 export interface Chance {
-  seed: number
   /** An integer from 0 to below `limit`. */
   below(limit: number): number
 }
@@ -31,7 +30,7 @@ export function chanceOf(suite: string): Chance {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
-  return { seed, below: (limit) => Math.floor(next() * limit) }
+  return { below: (limit) => Math.floor(next() * limit) }
 }
 
 /** The preemptions of a schedule. `LETHE_BOUND` overrides them, to investigate one scenario. */
