@@ -1,4 +1,5 @@
 import type { Log } from '../log.ts'
+import { sharing } from '../sharing.ts'
 import { DatabaseUnreachable, type Db } from '../sql.ts'
 import { readStanding, type Standing } from './ledger-store.ts'
 
@@ -97,35 +98,21 @@ export function watchLedger(
     if (!looking) lookAfter(heldSeconds)
   }
 
-  async function glance(): Promise<void> {
+  const confirm = sharing(async () => {
     const now = await readStanding(db.short).catch(() => undefined)
     if (!now || isOther(now)) lose()
-  }
+  })
 
   db.onLoss(lose)
   lookAfter(watchSeconds)
   return {
     isHeld: () => isHeld,
     holds: () => holds,
-    ...(isPooled && { confirm: sharing(glance) }),
+    ...(isPooled && { confirm: () => confirm('') }),
     async stop() {
       isStopped = true
       clearTimeout(timer)
       await looking
     },
-  }
-}
-
-/** Runs `work` again for every caller. Callers that come while it runs share the next run. */
-function sharing(work: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined
-  let next: Promise<void> | undefined
-  return () => {
-    next ??= (running ?? Promise.resolve()).then(() => {
-      next = undefined
-      running = work()
-      return running
-    })
-    return next
   }
 }
