@@ -194,7 +194,7 @@ function mergeHooks`,
     to: 'return null;',
     by: `return fixBrowserCompatibilityIssuesInCSS(stringifiedRules);
   } catch (error) {
-    const text = s.href && sourceOf(s);
+    const text = s.href && foreignText(s);
     return text ? absolutifyURLs(text, s.href) : null;`,
   },
   {
@@ -404,7 +404,7 @@ import { listen } from ${source('recording/page-natives.ts')};
 import { boxOf } from ${source('recording/box.ts')};
 import { now as nowTimestamp } from ${source('recording/clock.ts')};
 import { watchPopovers } from ${source('recording/extras.ts')};
-import { ruleText, sourceOf } from ${source('recording/css-source.ts')};
+import { foreignText, ruleText } from ${source('recording/css-source.ts')};
 import { FLOOD_RECORDS, flood } from ${source('recording/flood.ts')};
 import { spy, spyOnAdopted, spyOnDeclarations, spyOnInputs, spyOnSheets } from ${source('recording/spies.ts')};
 import { plainNode } from ${source('recording/plain.ts')};

@@ -52,6 +52,8 @@ test('HEAD of a page with large persons returns only the headers', async ({ serv
   const head = await service.send('/v1/persons', { method: 'HEAD' })
   expect([head.status, head.text]).toEqual([200, ''])
   expect((await service.send('/v1/persons')).json.persons).toHaveLength(2)
+  const found = (await service.send('/v1/persons?search=tw')).json.persons
+  expect(found).toMatchObject([{ externalId: 'two', properties }])
 })
 
 test('a page that cannot be completed breaks off, so that no client takes it for a whole one', async ({

@@ -19,12 +19,16 @@ export function onStyleSource(listen: (sheet: CSSStyleSheet) => void): void {
 /** Returns a rule as the CSSOM prints it, or as written if the CSSOM loses a part. */
 export function ruleText(sheet: CSSStyleSheet, rule: CSSRule, printed: string): string {
   if (!EMPTY.test(printed)) return printed
-  const text = sourceOf(sheet)
+  const text = textOf(sheet)
   return (text && rulesOf(sheet, text).get(rule.cssText)) || printed
 }
 
-/** The source of a sheet, once it is fetched if its server allows that. */
-export function sourceOf(sheet: CSSStyleSheet): string | undefined {
+/** All of a sheet that the CSSOM may not read, where its server lets it be fetched. */
+export function foreignText(sheet: CSSStyleSheet): string | undefined {
+  return textOf(sheet)
+}
+
+function textOf(sheet: CSSStyleSheet): string | undefined {
   const { href, ownerNode } = sheet
   if (!href) return ownerNode?.textContent ?? undefined
   if (!asked.has(href)) {

@@ -2,8 +2,8 @@ import type { Platform } from '../platform.ts'
 import type { Server } from '../request.ts'
 import type { Carrier } from './carrier.ts'
 import { keepUnsent, sizeOf, type Target, takeUnsent } from './chunk.ts'
-import { type Collector, createCollector } from './collector.ts'
-import { createQueue, type Queue } from './queue.ts'
+import { createCollector } from './collector.ts'
+import { createQueue } from './queue.ts'
 import { claimTab, releaseTab, SENT, STARTED } from './tab.ts'
 
 const REFUSALS_MAXIMUM = 3
@@ -120,7 +120,10 @@ export function createUploader(options: UploaderOptions, on: UploaderEvents) {
 }
 
 /** Sends what fits into beacons, and keeps the rest in chunks. */
-function handOver({ cut }: Collector, { add, beacon }: Queue) {
+function handOver(
+  { cut }: ReturnType<typeof createCollector>,
+  { add, beacon }: ReturnType<typeof createQueue>,
+) {
   const room = beacon(BEACON_BYTES_MAXIMUM)
   const first = cut(room)
   if (first) add(first)
@@ -132,7 +135,11 @@ function handOver({ cut }: Collector, { add, beacon }: Queue) {
 export type Uploader = ReturnType<typeof createUploader>
 
 /** Handles events whose target is only known later. */
-function whose(collector: Collector, { buffer, send }: Queue, flush: () => void) {
+function whose(
+  collector: ReturnType<typeof createCollector>,
+  { buffer, send }: ReturnType<typeof createQueue>,
+  flush: () => void,
+) {
   return {
     trim: buffer.trim,
     /** Gives what waits for the IDs of a generation its target, or drops it without one. */

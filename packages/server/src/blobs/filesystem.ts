@@ -3,7 +3,6 @@ import { constants } from 'node:fs'
 import { lstat, mkdir, open, opendir, realpath, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inLanes } from '../lanes.ts'
-import { sharing } from '../sharing.ts'
 import {
   BlobFault,
   type BlobFaultCode,
@@ -20,7 +19,7 @@ import {
   probe,
   type Removed,
 } from './blobs.ts'
-import { makeDirectories, syncDirectory, unlessMissing, writeDurably } from './durable.ts'
+import { makeDirectories, sharing, syncDirectory, unlessMissing, writeDurably } from './durable.ts'
 import { entriesOf, filesUnder, removeTree } from './tree-removal.ts'
 
 const unlinksAtOnce = 8
@@ -67,7 +66,7 @@ function makePlace(root: string, segments: string[]): Promise<void> {
         await mkdir(place, { mode: 0o700 })
       } catch (error) {
         if (codeOf(error) !== 'EEXIST') throw error
-        await hasDirectory(place, segments)
+        await assertDirectory(place, segments)
       }
       // Even if it existed: the process that created it may not have reached this line yet.
       await syncDirectory(parent)
@@ -243,18 +242,21 @@ const nearest = sharing(async (place, root: string, segments: string[]): Promise
   // The parents are checked in shared runs, so that only the place itself is left.
   const above = await nearestPlace(root, segments.slice(0, -1))
   if (above !== join(place, '..')) return above
-  return (await hasDirectory(place, segments)) ? place : above
+  const stats = await lstat(place).catch(unlessMissing)
+  if (!stats) return above
+  if (stats.isSymbolicLink()) throw symbolicLink(segments)
+  if (!stats.isDirectory()) throw notADirectory()
+  return place
 })
 
-/** Returns false if there is nothing, and throws if there is something else. */
-async function hasDirectory(path: string, segments: string[]): Promise<boolean> {
+async function assertDirectory(path: string, segments: string[]): Promise<void> {
   const stats = await lstat(path).catch(unlessMissing)
   if (stats?.isSymbolicLink()) throw symbolicLink(segments)
-  if (stats && !stats.isDirectory()) {
-    throw new BlobFault('failed', 'There is a file where a directory of the blob store should be.')
-  }
-  return stats !== undefined
+  if (stats && !stats.isDirectory()) throw notADirectory()
 }
+
+const notADirectory = () =>
+  new BlobFault('failed', 'There is a file where a directory of the blob store should be.')
 
 /** Names the top folder, such as `ledger`, which an operator may have linked: IDs do not help. */
 const symbolicLink = ([top = '']: string[]) =>

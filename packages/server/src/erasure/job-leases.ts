@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Fragment, fragment, raw, type Sql } from '../sql.ts'
-import { notifyDeliveries, type Removed, removedColumns } from './jobs.ts'
+import { notifyDeliveries, type Removed } from './jobs.ts'
 
 /*
  * How a worker claims jobs, what it may do while it holds their leases, and how attempts end.
@@ -36,7 +36,7 @@ const claimedColumns = fragment`
   project_id as "projectId", id, person_id as "personId", keep_recordings as "keepRecordings",
   created_at as "createdAt", attempts as attempt, lease_token as "leaseToken"`
 
-const leaseEnd = fragment`app_now() + ${raw(String(leaseSeconds))} * interval '1 second'`
+export const leaseEnd = fragment`app_now() + ${raw(String(leaseSeconds))} * interval '1 second'`
 
 /**
  * Starts the next attempt of the job that has been due longest, and of others that can be processed
@@ -359,6 +359,10 @@ async function findEarlierJobs(
   }
   return jobs
 }
+
+const removedColumns = fragment`json_build_object(
+  'sessions', removed_sessions, 'chunks', removed_chunks, 'blobs', removed_blobs,
+  'bytes', removed_bytes, 'browsers', removed_browsers)`
 
 /**
  * Ends an attempt that failed. The next one is due after its delay, counted from now; after the

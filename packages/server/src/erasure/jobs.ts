@@ -96,11 +96,6 @@ export interface Removed {
   browsers: number
 }
 
-/** What a job has removed, as a `Removed`. */
-export const removedColumns = fragment`json_build_object(
-  'sessions', removed_sessions, 'chunks', removed_chunks, 'blobs', removed_blobs,
-  'bytes', removed_bytes, 'browsers', removed_browsers)`
-
 export interface AttemptNote {
   number: number
   startedAt: string
@@ -119,7 +114,9 @@ export async function findDeletionJobDetails(
     select requested_by as "requestedBy",
       case when status in ('pending', 'running') and lease_token is null
         then next_attempt_at end as "nextAttemptAt",
-      ${removedColumns} as removed
+      json_build_object(
+        'sessions', removed_sessions, 'chunks', removed_chunks, 'blobs', removed_blobs,
+        'bytes', removed_bytes, 'browsers', removed_browsers) as removed
     from deletion_jobs
     where project_id = ${projectId} and id = ${id}`
   if (!job) return undefined
@@ -154,18 +151,21 @@ export async function readClock(sql: Sql): Promise<string> {
   return (row as { now: string }).now
 }
 
-const notify = (channel: string) => (sql: Sql) => {
-  // A missed notification does not matter: workers also poll.
-  sql`select pg_notify(${channel}, '')`.catch(() => {})
-}
-
 /** Signals new jobs to workers. The payload is empty. */
 export const jobsChannel = 'lethe_deletion_jobs'
-export const notifyWorkers = notify(jobsChannel)
+
+/** Notifies workers of a job. A missed notification does not matter: workers also poll. */
+export function notifyWorkers(sql: Sql): void {
+  sql`select pg_notify(${jobsChannel}, '')`.catch(() => {})
+}
 
 /** Signals new deliveries to the processes that send them. */
 export const deliveriesChannel = 'lethe_webhook_deliveries'
-export const notifyDeliveries = notify(deliveriesChannel)
+
+/** Notifies workers of a delivery. A missed notification does not matter: workers also poll. */
+export function notifyDeliveries(sql: Sql): void {
+  sql`select pg_notify(${deliveriesChannel}, '')`.catch(() => {})
+}
 
 /** Records that a worker is running, for the dashboard. */
 export async function noteWorker(sql: Sql): Promise<void> {

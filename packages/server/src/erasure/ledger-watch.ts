@@ -1,5 +1,4 @@
 import type { Log } from '../log.ts'
-import { sharing } from '../sharing.ts'
 import { DatabaseUnreachable, type Db } from '../sql.ts'
 import { readStanding, type Standing } from './ledger-store.ts'
 
@@ -98,21 +97,35 @@ export function watchLedger(
     if (!looking) lookAfter(heldSeconds)
   }
 
-  const confirm = sharing(async () => {
+  async function glance(): Promise<void> {
     const now = await readStanding(db.short).catch(() => undefined)
     if (!now || isOther(now)) lose()
-  })
+  }
 
   db.onLoss(lose)
   lookAfter(watchSeconds)
   return {
     isHeld: () => isHeld,
     holds: () => holds,
-    ...(isPooled && { confirm: () => confirm('') }),
+    ...(isPooled && { confirm: sharing(glance) }),
     async stop() {
       isStopped = true
       clearTimeout(timer)
       await looking
     },
+  }
+}
+
+/** Runs `work` again for every caller. Callers that come while it runs share the next run. */
+function sharing(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  let next: Promise<void> | undefined
+  return () => {
+    next ??= (running ?? Promise.resolve()).then(() => {
+      next = undefined
+      running = work()
+      return running
+    })
+    return next
   }
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../log.ts'
 import { connectOne, type DbOptions } from '../sql.ts'
 
@@ -28,7 +27,7 @@ export function listen(
       } catch (error) {
         log.fault('worker.listen', error)
       }
-      await sleep(reconnectSeconds * 1_000, undefined, { signal }).catch(() => {})
+      if (!signal.aborted) await pause(reconnectSeconds, signal)
     }
   }
 
@@ -52,8 +51,7 @@ export function listen(
       await ended
     } finally {
       // A dead connection may never report its end.
-      const patience = sleep(closeSeconds * 1_000, undefined, { ref: false })
-      await Promise.race([end(), patience]).catch(() => {})
+      await Promise.race([end(), pause(closeSeconds, signal)]).catch(() => {})
     }
   }
 
@@ -64,4 +62,18 @@ export function listen(
       await listening
     },
   }
+}
+
+function pause(seconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, seconds * 1_000)
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer)
+        resolve()
+      },
+      { once: true },
+    )
+  })
 }

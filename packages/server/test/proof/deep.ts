@@ -12,6 +12,7 @@ export function byDepth<T>(normal: T, deep: T): T {
 }
 
 export interface Chance {
+  seed: number
   /** An integer from 0 to below `limit`. */
   below(limit: number): number
 }
@@ -30,7 +31,7 @@ export function chanceOf(suite: string): Chance {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
-  return { below: (limit) => Math.floor(next() * limit) }
+  return { seed, below: (limit) => Math.floor(next() * limit) }
 }
 
 /** The preemptions of a schedule. `LETHE_BOUND` overrides them, to investigate one scenario. */

@@ -64,10 +64,12 @@ export class Diverged extends Error {
 /** A broken rule, with the schedule that breaks it. */
 export class Caught extends Error {
   override readonly name = 'Caught'
+  readonly trace: readonly string[]
 
   constructor(cause: unknown, trace: readonly string[], schedule: number) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     super(`${reason}\nin schedule ${schedule}:\n  ${trace.join('\n  ')}`, { cause })
+    this.trace = trace
   }
 }
 

@@ -35,6 +35,7 @@ export const retryDelaysSeconds = [30, 60, 120, 240] as const
 
 /** All data, which the checker reads with its own SQL and its own listing of files. */
 export interface Facts {
+  now: string
   persons: Row[]
   links: Row[]
   browsers: Row[]
@@ -115,6 +116,7 @@ export interface World {
   facts(): Promise<Facts>
   /** The keys of the recordings' files in the folder. */
   blobKeys(): string[]
+  logged(): string
   close(): Promise<void>
 }
 
@@ -141,8 +143,12 @@ export async function openWorld(address: DbAddress): Promise<World> {
   const shared = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
   const folder = await mkdtemp(join(shared, 'lethe-proof-'))
   const folderBlobs = await openFolder(folder)
+  let logged = ''
   const destination = new Writable({
-    write: (_chunk, _encoding, done) => done(),
+    write(chunk, _encoding, done) {
+      logged += chunk
+      done()
+    },
   })
   const masterKeys = parseMasterKeys(`k1:${randomBytes(32).toString('base64')}`)
   let snapshot: Tree = { places: [], files: new Map() }
@@ -226,9 +232,11 @@ export async function openWorld(address: DbAddress): Promise<World> {
       await planter.client.query(restoring)
       if (++restores % 100 === 0) await query(cleaning)
       await restoreTree(folder, snapshot)
+      logged = ''
     },
     blobKeys: () => [...treeOf(folder).files.keys()].filter((key) => !key.startsWith('ledger/')),
     facts: () => readFacts(eye.sql, folder),
+    logged: () => logged,
     async close() {
       for (const app of [appOutside, ...appsOfLanes]) await app?.close()
       for (const one of dbs) await one.end()
@@ -323,20 +331,29 @@ function productBlobs(world: World, folder: Blobs): Blobs {
   }
   // The store and its fault are chosen for each call.
   const target = () => blobsOf(world.isBucket ? bucket : folder)
-  const step = <T>(what: string, key: string, run: () => Promise<T>) =>
-    effect(world, `blobs.${what}`, run, key)
-  return {
-    open: (prefix) => step('open', prefix, () => target().open(prefix)),
-    put: (key, bytes, signal) => step('put', key, () => target().put(key, bytes, signal)),
-    get: (key, signal) => step('get', key, () => target().get(key, signal)),
-    delete: (keys, signal) => step('delete', '', () => target().delete(keys, signal)),
-    deletePrefix: (prefix, options) =>
-      step('deletePrefix', prefix, () => target().deletePrefix(prefix, options)),
-    isEmpty: (prefix, signal) => step('isEmpty', prefix, () => target().isEmpty(prefix, signal)),
+  const now: Blobs = {
+    open: (prefix) => target().open(prefix),
+    put: (key, bytes, signal) => target().put(key, bytes, signal),
+    get: (key, signal) => target().get(key, signal),
+    delete: (keys, signal) => target().delete(keys, signal),
+    deletePrefix: (prefix, options) => target().deletePrefix(prefix, options),
     visit: (prefix, onKeys, signal) => target().visit(prefix, onKeys, signal),
+    isEmpty: (prefix, signal) => target().isEmpty(prefix, signal),
     list: (prefix) => target().list(prefix),
     check: () => target().check(),
     close: () => {},
+  }
+  const step = <T>(what: string, key: string, run: () => Promise<T>) =>
+    effect(world, `blobs.${what}`, run, key)
+  return {
+    ...now,
+    open: (prefix) => step('open', prefix, () => now.open(prefix)),
+    put: (key, bytes, signal) => step('put', key, () => now.put(key, bytes, signal)),
+    get: (key, signal) => step('get', key, () => now.get(key, signal)),
+    delete: (keys, signal) => step('delete', '', () => now.delete(keys, signal)),
+    deletePrefix: (prefix, options) =>
+      step('deletePrefix', prefix, () => now.deletePrefix(prefix, options)),
+    isEmpty: (prefix, signal) => step('isEmpty', prefix, () => now.isEmpty(prefix, signal)),
   }
 }
 
@@ -348,6 +365,7 @@ export function summaryOf(text: string): string {
 async function readFacts(eye: Sql, folder: string): Promise<Facts> {
   const [row] = await eye<{ facts: string }>`
     select json_build_object(
+      'now', (select at from test_clock),
       'persons', (select coalesce(json_agg(t), '[]') from persons t),
       'links', (select coalesce(json_agg(t), '[]') from person_browsers t),
       'browsers', (select coalesce(json_agg(t), '[]') from browsers t),
