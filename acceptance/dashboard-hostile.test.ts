@@ -126,10 +126,10 @@ describe('a recording that wants more than a browser has leaves the dashboard us
       const left = performance.now() - leftAt
       const figures = [own.longest, other.longest, left].map((one) => `${Math.round(one)} ms`)
       console.log(`| ${[name, ...figures].join(' | ')} |`)
-      // The page around the recording gets its turns, as a page does that does nothing; how soon on
-      // a quiet machine is in bench/README.
-      expect(own.count).toBeGreaterThan(other.count * 0.25)
-      expect(own.longest).toBeLessThan(1_000 + 2 * other.longest)
+      // The page around the recording gets its turns, as a page does that does nothing. A deep run
+      // has the machine to itself; beside other tests the bounds only tell a page that hangs.
+      expect(own.count).toBeGreaterThan(other.count * byDepth(0.25, 0.5))
+      expect(own.longest).toBeLessThan(byDepth(1_000, 200) + 2 * other.longest)
       expect(left).toBeLessThan(2_000 + 10 * other.longest)
     },
   )

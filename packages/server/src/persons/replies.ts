@@ -26,8 +26,7 @@ export function sendPage(
   async function* parts(): AsyncGenerator<string> {
     let separator = '{"persons":['
     for (const [place, { id }] of persons.entries()) {
-      const text = texts[place]
-      const found = text || (await findLarge(id))
+      const found = texts[place] || (await findLarge(id))
       if (!found) continue
       if (typeof found === 'string') yield separator + found
       else {
