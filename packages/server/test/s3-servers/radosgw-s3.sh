@@ -49,6 +49,8 @@ mon data avail crit = 1
 mon data avail warn = 1
 osd data = $directory/osd.0
 keyring = $directory/keyring
+# A page takes more than one request to delete, and pages are met with hundreds of blobs.
+rgw max listing results = 255
 [osd]
 keyring = $directory/osd.0/keyring
 CONF
