@@ -39,31 +39,38 @@ export const test = base.extend<{ erasure: TestErasure }>({
     await migrate(address, 'keys')
     await (await openClock(address)).close()
     await emptyDatabase(db)
-    const folder = await mkdtemp(join(tmpdir(), 'lethe-blobs-'))
-    const blobs = await openFolder(folder)
-    const masterKeys = parseMasterKeys(`k1:${randomBytes(32).toString('base64')}`)
-    let logged = ''
-    const destination = new Writable({
-      write(chunk, _encoding, done) {
-        logged += chunk
-        done()
-      },
-    })
-    const options: AttemptOptions = {
-      db,
-      keySql: db.sql,
-      blobs,
-      log: createLog('debug', destination),
-      metrics: createErasureMetrics(createMetrics().registry),
-      signer: await openSigner(db, masterKeys),
-      suppressions: suppressionsWith(masterKeys),
-      retryDelaysSeconds: [30, 60, 120, 240],
-      backupRetentionDays: 30,
-    }
-    await use({ options, masterKeys, folder, blobs, logged: () => logged })
-    await rm(folder, { recursive: true, force: true })
+    await withErasure(db, use)
   },
 })
+
+export async function withErasure(
+  db: Db,
+  use: (erasure: TestErasure) => Promise<void>,
+): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'lethe-blobs-'))
+  const blobs = await openFolder(folder)
+  const masterKeys = parseMasterKeys(`k1:${randomBytes(32).toString('base64')}`)
+  let logged = ''
+  const destination = new Writable({
+    write(chunk, _encoding, done) {
+      logged += chunk
+      done()
+    },
+  })
+  const options: AttemptOptions = {
+    db,
+    keySql: db.sql,
+    blobs,
+    log: createLog('debug', destination),
+    metrics: createErasureMetrics(createMetrics().registry),
+    signer: await openSigner(db, masterKeys),
+    suppressions: suppressionsWith(masterKeys),
+    retryDelaysSeconds: [30, 60, 120, 240],
+    backupRetentionDays: 30,
+  }
+  await use({ options, masterKeys, folder, blobs, logged: () => logged })
+  await rm(folder, { recursive: true, force: true })
+}
 
 async function emptyDatabase(db: Db): Promise<void> {
   await db.sql`

@@ -57,18 +57,7 @@ export const test = base.extend<{
 }>({
   address: [
     // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
-    async ({}, use) => {
-      const template = inject('postgres')
-      const servers = inject('servers')
-      const database = `lethe_${randomUUID().replaceAll('-', '')}`
-      await createDatabase(servers, database, template.database)
-      await use({ ...template, database })
-      const { client, end } = await connectOne({ ...template, database: 'postgres' })
-      const left = await connectionsTo(client, database)
-      await end()
-      await dropDatabase(servers, database)
-      expect(left, 'connections that this file left open').toEqual([])
-    },
+    async ({}, use) => withDatabase(use),
     { scope: 'file' },
   ],
   db: [
@@ -86,6 +75,20 @@ export const test = base.extend<{
     await service.close()
   },
 })
+
+/** Makes a database with all migrations, and drops it after its use. */
+export async function withDatabase(use: (address: DbAddress) => Promise<void>): Promise<void> {
+  const template = inject('postgres')
+  const servers = inject('servers')
+  const database = `lethe_${randomUUID().replaceAll('-', '')}`
+  await createDatabase(servers, database, template.database)
+  await use({ ...template, database })
+  const { client, end } = await connectOne({ ...template, database: 'postgres' })
+  const left = await connectionsTo(client, database)
+  await end()
+  await dropDatabase(servers, database)
+  expect(left, 'connections that this file left open').toEqual([])
+}
 
 /** The statements of the connections that are still there when those that end have ended. */
 async function connectionsTo(client: Client, database: string): Promise<string[]> {

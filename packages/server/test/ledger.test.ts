@@ -1,6 +1,6 @@
 import { createSecretKey, type KeyObject, randomBytes, randomUUID } from 'node:crypto'
 import { CompactSign } from 'jose'
-import { describe, expect, onTestFinished } from 'vitest'
+import { test as base, describe, expect } from 'vitest'
 import { BlobFault, blobBytesMaximum } from '../src/blobs/blobs.ts'
 import type { MasterKeys } from '../src/blobs/master-keys.ts'
 import { type AttemptOptions, runAll, runNextAttempt } from '../src/erasure/attempt.ts'
@@ -19,6 +19,7 @@ import { reapplyLedger } from '../src/erasure/reapply.ts'
 import { findReceipt, verifyReceipt } from '../src/erasure/receipts.ts'
 import { openSigner, publicKeys } from '../src/erasure/signing-keys.ts'
 import { enterWithdrawals } from '../src/erasure/withdrawals.ts'
+import { migrate } from '../src/migrate.ts'
 import { findPerson, writePerson } from '../src/persons/store.ts'
 import { countBrowserKeys, destroyBrowserKeys } from '../src/recordings/browser-keys.ts'
 import { discardBrowser, identify } from '../src/recordings/identify.ts'
@@ -33,14 +34,54 @@ import {
   remains,
   requestErasure,
   type TestErasure,
-  test,
+  withErasure,
 } from './erasure-fixtures.ts'
+import { newProject, type TestProject, withDatabase } from './fixtures.ts'
+
+/** Copies the database as it is now, like a backup. */
+type Backup = () => Promise<{
+  /** Gives the service of that backup, with the blob store as it is then. */
+  restore(): TestErasure
+}>
 
 /**
- * Copies the database as it is now, like a backup; `restore` gives the service of that backup, with
- * the blob store as it is then.
+ * Each test has a database of its own: a start waits for two seconds wherever it finds something,
+ * so the tests that do run at the same time.
  */
-async function backup(address: DbAddress, erasure: TestErasure) {
+const test = base.extend<{
+  address: DbAddress
+  db: Db
+  project: TestProject
+  erasure: TestErasure
+  backup: Backup
+}>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the fixtures off the pattern
+  address: async ({}, use) => withDatabase(use),
+  db: async ({ address }, use) => {
+    const db = connect({ connection: address })
+    await use(db)
+    await db.end()
+  },
+  project: async ({ db }, use) => use(await newProject(db)),
+  erasure: async ({ db, address }, use) => {
+    await migrate(address, 'keys')
+    await withErasure(db, use)
+  },
+  backup: async ({ address, erasure, onTestFinished }, use) => {
+    await use(async () => {
+      const { database, drop } = await copyOf(address)
+      const db = connect({ connection: { ...address, database } })
+      onTestFinished(async () => {
+        await db.end()
+        await drop()
+      })
+      const options: AttemptOptions = { ...erasure.options, db, keySql: db.sql }
+      return { restore: () => ({ ...erasure, options }) }
+    })
+  },
+})
+
+async function copyOf(address: DbAddress) {
   const database = `lethe_${randomUUID().replaceAll('-', '')}`
   const { client, sql, end } = await connectOne({ ...address, database: 'postgres' })
   for (;;) {
@@ -57,14 +98,11 @@ async function backup(address: DbAddress, erasure: TestErasure) {
       )
     if (isCopied) break
   }
-  const db = connect({ connection: { ...address, database } })
-  onTestFinished(async () => {
-    await db.end()
+  const drop = async () => {
     await client.query(`drop database ${database} with (force)`)
     await end()
-  })
-  const options: AttemptOptions = { ...erasure.options, db, keySql: db.sql }
-  return { restore: (): TestErasure => ({ ...erasure, options }) }
+  }
+  return { database, drop }
 }
 
 /** The entry of a job, wherever it stands; undefined where there is no genuine one. */
@@ -105,16 +143,16 @@ test('a database that was not restored has nothing to erase again', async ({
   expect(await fingerprint(erasure, project.id, bob)).toBe(before)
 })
 
-describe('a backup that brings a person back', () => {
+describe('a backup that brings a person back', { concurrent: true }, () => {
   for (const keepRecordings of [false, true]) {
     test(`from before the DELETE: it is erased again under the same job (recordings ${keepRecordings ? 'kept' : 'deleted'})`, async ({
       erasure,
       project,
-      address,
+      backup,
     }) => {
       const ada = await record(erasure, project.id, 'ada')
       const bystander = await record(erasure, project.id, 'bystander')
-      const { restore } = await backup(address, erasure)
+      const { restore } = await backup()
       const job = await requestErasure(erasure, project.id, 'ada', keepRecordings)
       expect(await runNextAttempt(erasure.options)).toBe('completed')
 
@@ -154,7 +192,7 @@ describe('a backup that brings a person back', () => {
   test('from when an upload of theirs was under way: nobody waits for its end', async ({
     erasure,
     project,
-    address,
+    backup,
   }) => {
     const { db } = erasure.options
     const ada = await record(erasure, project.id, 'ada', { browsers: 1, sessions: 1, chunks: 1 })
@@ -162,7 +200,7 @@ describe('a backup that brings a person back', () => {
       insert into chunks (project_id, session_id, tab, number, blob_key, intent_until)
       values (${project.id}, ${ada.sessionIds[0]}, 'tab', 99, 'under-way',
         app_now() + interval '59 seconds')`
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
     await db.sql`delete from chunks where blob_key = 'under-way'`
     await requestErasure(erasure, project.id, 'ada')
     expect(await runNextAttempt(erasure.options)).toBe('completed')
@@ -180,6 +218,7 @@ describe('a backup that brings a person back', () => {
     erasure,
     project,
     address,
+    backup,
     db,
   }) => {
     const pending = await record(erasure, project.id, 'pending')
@@ -199,7 +238,7 @@ describe('a backup that brings a person back', () => {
     await expect(attempt).rejects.toThrow(Crash)
     expect(await entryOf(erasure, jobs[1]!)).toBeDefined()
     jobs.push((await requestErasure(erasure, project.id, 'pending')).id)
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
 
     const clock = await openClock(address)
     await clock.forward(31)
@@ -222,12 +261,12 @@ describe('a backup that brings a person back', () => {
   test('from before its browsers were identified: they are erased without it', async ({
     erasure,
     project,
-    address,
+    backup,
     db,
   }) => {
     const browser = await newBrowser(erasure, project.id)
     const bystander = await newBrowser(erasure, project.id)
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
     await identify(db, project.id, browser.browserIds[0]!, 'ada')
     await requestErasure(erasure, project.id, 'ada')
     await runAll(erasure.options)
@@ -248,12 +287,12 @@ describe('a backup that brings a person back', () => {
   test('from before a visitor withdrew: that browser is erased again, and no other of the person', async ({
     erasure,
     project,
-    address,
+    backup,
     db,
   }) => {
     const ada = await record(erasure, project.id, 'ada', { browsers: 2 })
     const [withdrawn, kept] = ada.browserIds as [string, string]
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
     await db.begin((tx) => discardBrowser(tx, project.id, withdrawn))
     await destroyBrowserKeys(db.sql, project.id, [withdrawn])
     expect(await enterWithdrawals(erasure.options)).toBe(1)
@@ -283,7 +322,7 @@ describe('a backup that brings a person back', () => {
   test('from amid the entry of a withdrawal: it is written as it was decided on', async ({
     erasure,
     project,
-    address,
+    backup,
     db,
   }) => {
     const ada = await record(erasure, project.id, 'ada', { browsers: 1 })
@@ -292,7 +331,7 @@ describe('a backup that brings a person back', () => {
       what === 'put' ? Promise.reject(new BlobFault('unreachable', '')) : run(),
     )
     await expect(enterWithdrawals({ ...erasure.options, blobs: down })).rejects.toThrow()
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
     expect(await enterWithdrawals(erasure.options)).toBe(1)
     const restored = restore()
     expect(await reapplyLedger(restored.options)).toMatchObject({ browsers: 1, refused: 0 })
@@ -304,11 +343,12 @@ describe('a backup that brings a person back', () => {
     erasure,
     project,
     address,
+    backup,
     db,
   }) => {
     const ada = await record(erasure, project.id, 'ada')
     await requestErasure(erasure, project.id, 'ada', true)
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
     const clock = await openClock(address)
     const down = overBlobs(erasure.blobs, () => Promise.reject(new BlobFault('timed_out', '')))
     for (let attempt = 1; attempt <= 5; attempt++) {
@@ -328,11 +368,11 @@ describe('a backup that brings a person back', () => {
   test('with two processes that start at once: both end, and it is erased', async ({
     erasure,
     project,
-    address,
+    backup,
   }) => {
     const persons = []
     for (let i = 0; i < 5; i++) persons.push(await record(erasure, project.id, `p${i}`))
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
     for (let i = 0; i < 5; i++) await requestErasure(erasure, project.id, `p${i}`)
     await runAll(erasure.options)
 
@@ -349,9 +389,10 @@ describe('a backup that brings a person back', () => {
     erasure,
     project,
     address,
+    backup,
   }) => {
     const ada = await record(erasure, project.id, 'ada')
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
     await requestErasure(erasure, project.id, 'ada')
     await runAll(erasure.options)
     const restored = restore()
@@ -381,10 +422,10 @@ describe('a backup that brings a person back', () => {
   test('who cannot be erased again now: the start fails until it is possible', async ({
     erasure,
     project,
-    address,
+    backup,
   }) => {
     const ada = await record(erasure, project.id, 'ada')
-    const { restore } = await backup(address, erasure)
+    const { restore } = await backup()
     await requestErasure(erasure, project.id, 'ada')
     await runAll(erasure.options)
     const restored = restore()
@@ -515,7 +556,7 @@ test('an attempt that follows one that wrote the entry keeps the browsers it nam
   await clock.close()
 })
 
-describe('who can write to the blob store', () => {
+describe('who can write to the blob store', { concurrent: true }, () => {
   /** Ada is erased and Bob is there; `place` is where Ada's entry stands. */
   async function erased(erasure: TestErasure, projectId: number) {
     await record(erasure, projectId, 'ada')
@@ -549,65 +590,46 @@ describe('who can write to the blob store', () => {
     },
   }
 
-  for (const [what, forge] of Object.entries(forgeries)) {
-    test(`erases nobody with ${what}; it is counted and stops no start`, async ({
-      erasure,
-      project,
-    }) => {
-      const { bob, before, entry } = await erased(erasure, project.id)
-      const forged: LedgerEntry = {
-        ...entry,
-        number: entry.number + 1,
-        jobId: randomUUID(),
-        personId: bob.personId,
-        browserIds: bob.browserIds,
-      }
-      await erasure.blobs.put(
-        ledgerKey(forged),
-        Buffer.from(await forge(forged, erasure.masterKeys)),
-      )
-      expect(await reapplyLedger(erasure.options)).toMatchObject({
-        persons: 0,
-        browsers: 0,
-        refused: 1,
-      })
-      expect(await fingerprint(erasure, project.id, bob)).toBe(before)
-      expect(await readLedgerHealth(erasure.options.db.sql)).toMatchObject({ refused: 1 })
-      expect(erasure.logged()).toContain('ledger.refused')
-    })
-  }
-
-  test('erases nobody with a genuine entry moved to another number, project, job or name', async ({
+  test('erases nobody, neither with entries they made nor with genuine ones they moved; all are counted and stop no start', async ({
     erasure,
     project,
   }) => {
     const { bob, before, entry, key } = await erased(erasure, project.id)
-    const bytes = await erasure.blobs.get(key)
-    const moved = [
-      { ...entry, number: entry.number + 1 },
-      { ...entry, number: entry.number + 2, jobId: randomUUID() },
-      { ...entry, number: entry.number + 3, projectId: entry.projectId + 1 },
-      { ...entry, number: entry.number + 4, part: 3 },
-    ]
-    for (const place of moved) await erasure.blobs.put(ledgerKey(place), bytes)
-    await erasure.blobs.put(key.replace('.jws', '.copy'), bytes)
-    const found = await reapplyLedger(erasure.options)
-    expect(found).toMatchObject({ persons: 0, browsers: 0, refused: moved.length + 1, missing: 0 })
-    expect(await fingerprint(erasure, project.id, bob)).toBe(before)
-  })
-
-  test('erases nobody with names that hold no id; they are counted and stop no start', async ({
-    erasure,
-    project,
-  }) => {
-    const { bob, before, key } = await erased(erasure, project.id)
-    const group = key.slice(0, key.lastIndexOf('/') + 1)
-    for (const id of ['-'.repeat(36), '0'.repeat(36)]) {
-      await erasure.blobs.put(`${group}7-${project.id}-${id}.jws`, Buffer.from('erase them all'))
+    const { number } = entry
+    for (const [nth, [what, forge]] of Object.entries(forgeries).entries()) {
+      const forged: LedgerEntry = {
+        ...entry,
+        number: number + 1 + nth,
+        jobId: randomUUID(),
+        personId: bob.personId,
+        browserIds: bob.browserIds,
+      }
+      const bytes = Buffer.from(await forge(forged, erasure.masterKeys))
+      await erasure.blobs.put(ledgerKey(forged), bytes)
+      const read = await readLedgerEntry(erasure.blobs, erasure.options.signer.ledger, forged)
+      expect(read, what).toBe('refused')
     }
-    const found = await reapplyLedger(erasure.options)
-    expect(found).toMatchObject({ persons: 0, refused: 2, missing: 0 })
+    const genuine = await erasure.blobs.get(key)
+    const moved = [
+      { ...entry, number: number + 21 },
+      { ...entry, number: number + 22, jobId: randomUUID() },
+      { ...entry, number: number + 23, projectId: entry.projectId + 1 },
+      { ...entry, number: number + 24, part: 3 },
+    ].map(ledgerKey)
+    const group = key.slice(0, key.lastIndexOf('/') + 1)
+    const withoutId = ['-'.repeat(36), '0'.repeat(36)].map(
+      (id) => `${group}7-${project.id}-${id}.jws`,
+    )
+    const names = [...moved, key.replace('.jws', '.copy'), ...withoutId]
+    for (const name of names) await erasure.blobs.put(name, genuine)
+    const refused = Object.keys(forgeries).length + names.length
+    expect(await reapplyLedger(erasure.options)).toMatchObject({
+      ...{ persons: 0, browsers: 0, missing: 0 },
+      refused,
+    })
     expect(await fingerprint(erasure, project.id, bob)).toBe(before)
+    expect(await readLedgerHealth(erasure.options.db.sql)).toMatchObject({ refused })
+    expect(erasure.logged()).toContain('ledger.refused')
   })
 
   test('erases nobody by putting back an entry whose person came back since', async ({
@@ -650,13 +672,11 @@ describe('who can write to the blob store', () => {
   })
 })
 
-test('entries stay genuine while the master key they were signed under is listed', async ({
-  erasure,
-  project,
-  address,
-}) => {
+test('entries stay genuine while the master key they were signed under is listed', {
+  concurrent: true,
+}, async ({ erasure, project, backup }) => {
   const ada = await record(erasure, project.id, 'ada')
-  const { restore } = await backup(address, erasure)
+  const { restore } = await backup()
   await requestErasure(erasure, project.id, 'ada')
   expect(await runNextAttempt(erasure.options)).toBe('completed')
   const restored = restore()
@@ -673,13 +693,11 @@ test('entries stay genuine while the master key they were signed under is listed
   expect(await remains(restored, project.id, ada)).toEqual(nothing)
 })
 
-test('entries are signed again after a rotation of the master key, and the old key can go', async ({
-  erasure,
-  project,
-  address,
-}) => {
+test('entries are signed again after a rotation of the master key, and the old key can go', {
+  concurrent: true,
+}, async ({ erasure, project, backup }) => {
   const ada = await record(erasure, project.id, 'ada')
-  const { restore } = await backup(address, erasure)
+  const { restore } = await backup()
   await requestErasure(erasure, project.id, 'ada')
   expect(await runNextAttempt(erasure.options)).toBe('completed')
   const { db, blobs, signer } = erasure.options
