@@ -79,9 +79,9 @@ describe('200', () => {
     db,
     project,
   }) => {
-    const stable = numbered(60, 'stable')
-    const passing = numbered(60, 'passing')
-    for (let i = 0; i < 60; i++) await make(service, [stable[i] as string, passing[i] as string])
+    const stable = numbered(30, 'stable')
+    const passing = numbered(30, 'passing')
+    for (let i = 0; i < 30; i++) await make(service, [stable[i] as string, passing[i] as string])
     for (const query of ['limit=7', 'limit=7&search=S']) {
       let round = 0
       const { ids } = await pages(service, query, async () => {
@@ -289,40 +289,42 @@ describe('search', () => {
 })
 
 describe('400 invalid_request', () => {
-  for (const query of [
-    'limit=0',
-    'limit=101',
-    'limit=-1',
-    'limit=1.5',
-    'limit=abc',
-    'limit=',
-    'limit=1e1',
-    'limit=0x10',
-    'limit=%2050',
-    'limit=050',
-    'limit=1&limit=2',
-    'limit=99999999999999999999',
-    'cursor=',
-    'cursor=abc',
-    'cursor=%00',
-    `cursor=${'a'.repeat(201)}`,
-    'cursor=a&cursor=b',
-    `search=${'x'.repeat(201)}`,
-    'search=%00',
-    'search=a&search=b',
-    'search=%e9',
-    'search=%zz',
-    'externalId=',
-    `externalId=${'x'.repeat(201)}`,
-    'externalId=a&search=b',
-    'unknown=1',
-    'Limit=5',
-  ]) {
-    test(`?${query.slice(0, 40)}`, async ({ service }) => {
+  test('a limit, a cursor, a search or an externalId that is none, or something else', async ({
+    service,
+  }) => {
+    for (const query of [
+      'limit=0',
+      'limit=101',
+      'limit=-1',
+      'limit=1.5',
+      'limit=abc',
+      'limit=',
+      'limit=1e1',
+      'limit=0x10',
+      'limit=%2050',
+      'limit=050',
+      'limit=1&limit=2',
+      'limit=99999999999999999999',
+      'cursor=',
+      'cursor=abc',
+      'cursor=%00',
+      `cursor=${'a'.repeat(201)}`,
+      'cursor=a&cursor=b',
+      `search=${'x'.repeat(201)}`,
+      'search=%00',
+      'search=a&search=b',
+      'search=%e9',
+      'search=%zz',
+      'externalId=',
+      `externalId=${'x'.repeat(201)}`,
+      'externalId=a&search=b',
+      'unknown=1',
+      'Limit=5',
+    ]) {
       const answer = await service.send(`/v1/persons?${query}`)
-      expect([answer.status, answer.json.error.code]).toEqual([400, 'invalid_request'])
-    })
-  }
+      expect([answer.status, answer.json.error.code], query).toEqual([400, 'invalid_request'])
+    }
+  })
 
   test('a cursor of another search, another project, or changed by one character', async ({
     service,
