@@ -10,12 +10,13 @@ import { insertSession } from '../src/recordings/ingest-store.ts'
 import { storeChunk } from '../src/recordings/upload.ts'
 import { overDb } from './erasure-faults.ts'
 import { newBrowser, nothing, record, remains, requestErasure, test } from './erasure-fixtures.ts'
+import { byDepth } from './proof/deep.ts'
 
-const rounds = 25
+const rounds = byDepth(8, 25)
 
 /** Whether a race is run once more: until every outcome was met, or it shows nothing. */
 function goesOn(round: number, met: Set<string>, outcomes: number): boolean {
-  return round < rounds || (met.size < outcomes && round < rounds * 20)
+  return round < rounds || (met.size < outcomes && round < 500)
 }
 
 /** A pause that is another one each time, so that many orders of events are met. */
