@@ -399,10 +399,13 @@ async function indexAll(dataDir: string, persons: number): Promise<void> {
   await db.end()
 }
 
-/** What the search makes of texts: pieces of three characters. */
+/** What the search makes of texts: pieces of five characters, or of four where one is a digit. */
 function gramsOf(texts: readonly string[]): string[] {
   const grams = texts.flatMap((text) =>
-    Array.from({ length: text.length - 2 }, (_, at) => text.slice(at, at + 3)),
+    Array.from({ length: text.length - 4 }, (_, at) => {
+      const four = text.slice(at, at + 4)
+      return /[0-9]/.test(four) ? four : text.slice(at, at + 5)
+    }),
   )
   return [...new Set(grams)]
 }

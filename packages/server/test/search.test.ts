@@ -192,7 +192,7 @@ describe('a search finds exactly the persons that contain the text, in pages, ne
       minLength: 1,
       maxLength: 12,
     })
-    const piece = fc.tuple(fc.nat(), fc.nat(), fc.integer({ min: 1, max: 4 }))
+    const piece = fc.tuple(fc.nat(), fc.nat(), fc.integer({ min: 1, max: 7 }))
     await fc.assert(
       fc.asyncProperty(people, fc.array(piece, { maxLength: 8 }), async (seeds, pieces) => {
         const { id: project } = await newProject(db)

@@ -17,7 +17,7 @@ type Settings = Required<SearchIndexOptions>
 
 const defaults: Settings = {
   smallProjectPersons: 16_384,
-  segmentPersons: 32_768,
+  segmentPersons: 65_536,
   partPersons: 250,
   longestText: 10_000,
   seconds: 1,
