@@ -718,30 +718,3 @@ test('entries are signed again after a rotation of the master key, and the old k
   expect(await reapplyLedger(options)).toMatchObject({ refused: 0, persons: 1 })
   expect(await remains(restored, project.id, ada)).toEqual(nothing)
 })
-
-test('unsigned entries of an older version are signed once, where the database knows their jobs', async ({
-  erasure,
-  project,
-  db,
-}) => {
-  await record(erasure, project.id, 'ada')
-  const bob = await record(erasure, project.id, 'bob')
-  const { id } = await requestErasure(erasure, project.id, 'ada')
-  expect(await runNextAttempt(erasure.options)).toBe('completed')
-  const { version: _, number: __, part: ___, ...entry } = (await entryOf(erasure, id))!
-  // As it was before the upgrade, with an entry that somebody put there.
-  await erasure.blobs.delete([ledgerKey({ ...entry, number: __, part: ___ })])
-  await db.sql`delete from ledger_entries`
-  await db.sql`update ledger_state set is_taken_over = false`
-  await erasure.blobs.open(`ledger/${project.id}/`)
-  const forged = { ...entry, jobId: randomUUID(), personId: bob.personId }
-  for (const one of [entry, forged]) {
-    const bytes = Buffer.from(JSON.stringify({ version: 1, ...one }))
-    await erasure.blobs.put(`ledger/${project.id}/${one.jobId}.json`, bytes)
-  }
-  const before = await fingerprint(erasure, project.id, bob)
-  expect(await reapplyLedger(erasure.options)).toMatchObject({ entries: 1, refused: 1, persons: 0 })
-  expect(await entryOf(erasure, id)).toMatchObject(entry)
-  expect(await fingerprint(erasure, project.id, bob)).toBe(before)
-  expect(await reapplyLedger(erasure.options)).toMatchObject({ persons: 0, missing: 0 })
-})

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 /**
  * Stores sealed chunks and the ledger in a folder or a bucket.
  *
- * A key is `blobs/<projectId>/<browserId>/<sessionId>/<name>` or `ledger/<projectId>/<jobId>.json`:
+ * A key is `blobs/<projectId>/<browserId>/<sessionId>/<name>` or `ledger/<group>/<name>.jws`:
  * at least two segments of A-Z a-z 0-9 . _ - of which none begins with a dot. A prefix is the same
  * with a slash at the end. Everything else is refused with `invalid_key` before the store is
  * accessed. A fault may contain the server's error code, but never a key.
@@ -14,7 +14,7 @@ export interface Blobs {
   /**
    * Durably creates the place for keys directly under the prefix. `put` never does, so a delayed
    * put after the deletion of its prefix fails with `prefix_gone` and leaves nothing. Called at the
-   * start of a session and before a project's first ledger entry; idempotent. A bucket has no
+   * start of a session and before a group's first ledger entry; idempotent. A bucket has no
    * places: there this does nothing, and a late put succeeds, but its blob is sealed with a
    * destroyed key.
    */

@@ -8,7 +8,6 @@ import { postmasterOf, type Start, startPostmaster, stopPostmaster } from './pos
 import {
   addressesOf,
   database,
-  giveDatabaseSql,
   hasSecret,
   newSecret,
   rolesSql,
@@ -60,7 +59,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedDa
   const { host, release } = socketFolder(cluster.folder)
   const use = await useServer(cluster)
   try {
-    if (!hasSecret(cluster.folder)) await makeRoles(cluster, host, signal)
+    if (!hasSecret(cluster.folder)) await renewSecret(cluster, host, signal)
     const addresses = addressesOf(cluster.folder, host)
     const address = addresses.service
     const joined = await keepSession(() => joinServer(cluster, () => address, signal), onFault)
@@ -86,8 +85,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedDa
   }
 }
 
-/** Creates the roles in a cluster of an older Lethe, or in one whose secret was lost. */
-async function makeRoles(cluster: Cluster, host: string, signal?: AbortSignal): Promise<void> {
+/** Gives the roles new passwords if the secret was lost. */
+async function renewSecret(cluster: Cluster, host: string, signal?: AbortSignal): Promise<void> {
   const { folder } = cluster
   const setAuthentication = (isOpen: boolean) => {
     writeAuthentication(folder, isOpen)
@@ -95,7 +94,7 @@ async function makeRoles(cluster: Cluster, host: string, signal?: AbortSignal): 
     if (pid !== undefined) process.kill(pid, 'SIGHUP')
   }
   setAuthentication(true)
-  // Another process may create the roles first and close the open access; then its secret is used.
+  // Another process may do so first and close the open access; then its secret is used.
   const address = () =>
     hasSecret(folder)
       ? addressesOf(folder, host).superuser
@@ -105,12 +104,12 @@ async function makeRoles(cluster: Cluster, host: string, signal?: AbortSignal): 
     await session.sql`select pg_advisory_lock(${lock.class}, ${lock.roles})`
     if (hasSecret(folder)) return
     if (!(await takeServiceLock(session))) {
-      throw new EmbeddedError('An older Lethe is running on this data folder: stop it first.')
+      throw new EmbeddedError(
+        'A Lethe whose secret was lost is running on this data folder: stop it first.',
+      )
     }
     const secret = newSecret()
-    for (const statement of [...rolesSql(secret), giveDatabaseSql]) {
-      await session.client.query(statement)
-    }
+    for (const statement of rolesSql(secret)) await session.client.query(statement)
     writeSecret(folder, secret)
   } finally {
     if (hasSecret(folder)) setAuthentication(false)

@@ -162,19 +162,6 @@ export async function noteSignedUnder(sql: Sql, masterKeyId: string): Promise<vo
   await sql`update ledger_state set signed_under = ${masterKeyId}`
 }
 
-/** The projects whose unsigned entries are still to be signed; undefined if all are. */
-export async function projectsToTakeOver(sql: Sql): Promise<number[] | undefined> {
-  const [state] = await sql<{ isTakenOver: boolean }>`
-    select is_taken_over as "isTakenOver" from ledger_state`
-  if (state?.isTakenOver) return undefined
-  const rows = await sql<{ id: number }>`select id from projects order by id`
-  return rows.map(({ id }) => id)
-}
-
-export async function noteTakenOver(sql: Sql): Promise<void> {
-  await sql`update ledger_state set is_taken_over = true`
-}
-
 /** Marks an entry as completed that no running job completes. */
 export async function completeEntry(tx: Sql, projectId: number, jobId: string): Promise<void> {
   await tx`

@@ -12,24 +12,13 @@ import {
 import { type AttemptOptions, runAttempts } from './attempt.ts'
 import { takeOver } from './job-leases.ts'
 import { findStatuses, insertDeletionJob } from './jobs.ts'
+import { type LedgerEntry, type LedgerPlace, listLedger, readLedgerEntry } from './ledger.ts'
 import {
-  type LedgerEntry,
-  type LedgerPlace,
-  listLedger,
-  listOldEntries,
-  readLedgerEntry,
-  writeLedgerEntry,
-} from './ledger.ts'
-import {
-  completeEntry,
   countExpected,
   findEntries,
   giveUpEntries,
   insertKnownEntry,
   noteComparison,
-  noteTakenOver,
-  numberEntries,
-  projectsToTakeOver,
   readLedgerState,
 } from './ledger-store.ts'
 
@@ -100,11 +89,18 @@ export async function reapplyLedger(
 ): Promise<Reapplied> {
   const { db, blobs, log } = options
   if (withoutLedger) await giveUpEntries(db.sql)
-  const reapplied = { entries: 0, persons: 0, browsers: 0, refused: 0, missing: 0 }
-  reapplied.refused += await takeOverOldEntries(options)
   const { lastNumber, comparedTo, newestCompleted } = await readLedgerState(db.sql)
   const from = Math.min(comparedTo + 1, newestCompleted ?? comparedTo + 1)
-  const comparison: Comparison = { ...reapplied, completed: 0, to: 0, hasWaited: false }
+  const comparison: Comparison = {
+    entries: 0,
+    persons: 0,
+    browsers: 0,
+    refused: 0,
+    missing: 0,
+    completed: 0,
+    to: 0,
+    hasWaited: false,
+  }
   for await (const { places, strange } of listLedger(blobs, from, lastNumber)) {
     comparison.refused += strange
     await comparePart(options, comparison, places)
@@ -186,32 +182,6 @@ async function eraseAgain(
   if (known?.status === 'failed' && known.requestedBy !== 'ledger') return
   if (await patiently(() => erasePerson(options, entry))) comparison.persons += 1
   comparison.browsers += await patiently(() => eraseBrowsers(options, entry))
-}
-
-/**
- * Signs, once, the entries of versions that did not sign them, if their jobs are completed in the
- * database: others cannot be trusted. Returns how many it left.
- */
-async function takeOverOldEntries({ db, blobs, signer }: AttemptOptions): Promise<number> {
-  const projects = await projectsToTakeOver(db.sql)
-  if (projects === undefined) return 0
-  let refused = 0
-  for (const projectId of projects) {
-    for await (const { key, entry } of listOldEntries(blobs, projectId)) {
-      const { jobId } = entry
-      if ((await findStatuses(db.sql, [entry])).get(jobId)?.status !== 'completed') {
-        refused += 1
-        continue
-      }
-      const numbers = await db.begin((tx) => numberEntries(tx, projectId, [jobId]))
-      const number = numbers.get(jobId) as number
-      await writeLedgerEntry(blobs, signer.ledger, { version: 2, number, part: 0, ...entry })
-      await completeEntry(db.sql, projectId, jobId)
-      await blobs.delete([key])
-    }
-  }
-  await noteTakenOver(db.sql)
-  return refused
 }
 
 /**
