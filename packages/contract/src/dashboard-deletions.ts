@@ -1,11 +1,16 @@
 import { type Static, Type } from 'typebox'
-import { ProjectPath } from './dashboard-projects.ts'
 import { DeletionJob } from './deletion-job.ts'
+import { ofProject } from './endpoint.ts'
 import { type ErrorCode, projectErrors } from './errors.ts'
-import { Exactly } from './exactly.ts'
-import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
-
-const TextOrNull = Type.Union([Type.String(), Type.Null()])
+import {
+  choice,
+  Exactly,
+  Instant,
+  InstantOrNull,
+  NextCursor,
+  PageQuery,
+  TextOrNull,
+} from './schemas.ts'
 
 const Removed = Type.Object({
   /** Data keys of browsers: without them no copy of their recordings can be opened. */
@@ -27,9 +32,7 @@ export const Deletion = Type.Object({
    * which erases again the people that a restored backup brought back.
    */
   requestedBy: Type.Object({
-    kind: Type.Unsafe<'member' | 'key' | 'command' | 'ledger'>(
-      Type.String({ enum: ['member', 'key', 'command', 'ledger'] }),
-    ),
+    kind: choice('member', 'key', 'command', 'ledger'),
     /** Of the member or key. */
     id: TextOrNull,
     /** null if that member or key no longer exists. */
@@ -57,9 +60,7 @@ export const DeletionAttempt = Type.Object({
   startedAt: Instant,
   endedAt: InstantOrNull,
   /** lost: the worker disappeared and its lease ended. */
-  outcome: Type.Unsafe<'running' | 'completed' | 'failed' | 'lost'>(
-    Type.String({ enum: ['running', 'completed', 'failed', 'lost'] }),
-  ),
+  outcome: choice('running', 'completed', 'failed', 'lost'),
   step: TextOrNull,
   errorCode: TextOrNull,
   removed: Removed,
@@ -72,65 +73,49 @@ const PersonIds = Type.Array(Type.String({ minLength: 1, maxLength: 20 }), {
 })
 
 /** What would be deleted with these persons, for the dialog; exact counts. */
-export const previewDeletion = {
-  method: 'POST',
-  url: '/dashboard/v1/projects/:projectId/deletion-preview',
-  schema: {
-    operationId: 'previewDeletion',
-    params: ProjectPath,
-    body: Exactly({ personIds: PersonIds }),
-    response: {
-      200: Type.Object({
-        persons: Type.Integer(),
-        browsers: Type.Integer(),
-        sessions: Type.Integer(),
-        sessionsBeforeIdentification: Type.Integer(),
-        bytes: Type.Integer(),
-      }),
-      ...projectErrors('invalid_request'),
-    },
+export const previewDeletion = ofProject('previewDeletion', 'POST', '/deletion-preview', {
+  body: Exactly({ personIds: PersonIds }),
+  response: {
+    200: Type.Object({
+      persons: Type.Integer(),
+      browsers: Type.Integer(),
+      sessions: Type.Integer(),
+      sessionsBeforeIdentification: Type.Integer(),
+      bytes: Type.Integer(),
+    }),
+    ...projectErrors('invalid_request'),
   },
-} as const
+})
 
 /**
  * Requests the erasure of one person or several, one job a person, as DELETE /v1/persons/:externalId
  * does. Each person has a result of its own: a job, or the error code that endpoint would return
  * (person_not_found, deletion_in_progress).
  */
-export const requestDeletions = {
-  method: 'POST',
-  url: '/dashboard/v1/projects/:projectId/deletions',
-  schema: {
-    operationId: 'requestDeletions',
-    params: ProjectPath,
-    body: Exactly({ personIds: PersonIds, keepRecordings: Type.Boolean() }),
-    response: {
-      202: Type.Object({
-        results: Type.Array(
-          Type.Union([
-            Type.Object({ personId: Type.String(), job: DeletionJob }),
-            Type.Object({
-              personId: Type.String(),
-              error: Type.Object({
-                code: Type.Unsafe<ErrorCode>(Type.String()),
-                message: Type.String(),
-              }),
+export const requestDeletions = ofProject('requestDeletions', 'POST', '/deletions', {
+  body: Exactly({ personIds: PersonIds, keepRecordings: Type.Boolean() }),
+  response: {
+    202: Type.Object({
+      results: Type.Array(
+        Type.Union([
+          Type.Object({ personId: Type.String(), job: DeletionJob }),
+          Type.Object({
+            personId: Type.String(),
+            error: Type.Object({
+              code: Type.Unsafe<ErrorCode>(Type.String()),
+              message: Type.String(),
             }),
-          ]),
-        ),
-      }),
-      ...projectErrors('invalid_request'),
-    },
+          }),
+        ]),
+      ),
+    }),
+    ...projectErrors('invalid_request'),
   },
-} as const
+})
 
 /** `open` is pending or running. `externalId` is exact. */
 export const deletionFilters = {
-  status: Type.Optional(
-    Type.Unsafe<'open' | 'pending' | 'running' | 'completed' | 'failed'>(
-      Type.String({ enum: ['open', 'pending', 'running', 'completed', 'failed'] }),
-    ),
-  ),
+  status: Type.Optional(choice('open', 'pending', 'running', 'completed', 'failed')),
   externalId: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
   keepRecordings: Type.Optional(Type.Boolean()),
   from: Type.Optional(
@@ -139,70 +124,45 @@ export const deletionFilters = {
   to: Type.Optional(Type.String({ maxLength: 30, description: 'Requested before this instant.' })),
 }
 
-export const listDeletions = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/deletions',
-  schema: {
-    operationId: 'listDeletions',
-    params: ProjectPath,
-    querystring: Exactly({ ...deletionFilters, limit: Limit, cursor: Cursor }),
-    response: {
-      200: Type.Object({ deletions: Type.Array(Deletion), nextCursor: NextCursor }),
-      ...projectErrors('invalid_request'),
-    },
+export const listDeletions = ofProject('listDeletions', 'GET', '/deletions', {
+  querystring: Exactly({ ...deletionFilters, ...PageQuery }),
+  response: {
+    200: Type.Object({ deletions: Type.Array(Deletion), nextCursor: NextCursor }),
+    ...projectErrors('invalid_request'),
   },
-} as const
+})
 
 /** All deletions that match the filters, as text/csv, for a link with `download`; no typed call. */
-export const exportDeletions = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/deletions.csv',
-  schema: {
-    operationId: 'exportDeletions',
-    params: ProjectPath,
-    querystring: Exactly(deletionFilters),
-    response: {
-      200: Type.String(),
-      ...projectErrors('invalid_request'),
-    },
-  },
-} as const
+export const exportDeletions = ofProject('exportDeletions', 'GET', '/deletions.csv', {
+  querystring: Exactly(deletionFilters),
+  response: { 200: Type.String(), ...projectErrors('invalid_request') },
+})
 
 const DeletionPath = Type.Object({ projectId: Type.String(), jobId: Type.String() })
 
-export const getDeletion = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/deletions/:jobId',
-  schema: {
-    operationId: 'getDeletion',
-    params: DeletionPath,
-    response: {
-      200: Type.Object({
-        deletion: Deletion,
-        /** Oldest first. */
-        attempts: Type.Array(DeletionAttempt),
-      }),
-      ...projectErrors('deletion_job_not_found'),
-    },
+export const getDeletion = ofProject('getDeletion', 'GET', '/deletions/:jobId', {
+  params: DeletionPath,
+  response: {
+    200: Type.Object({
+      deletion: Deletion,
+      /** Oldest first. */
+      attempts: Type.Array(DeletionAttempt),
+    }),
+    ...projectErrors('deletion_job_not_found'),
   },
-} as const
+})
 
 /** The receipt as the server API returns it, with its claims decoded and verified again. */
-export const getReceipt = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/deletions/:jobId/receipt',
-  schema: {
-    operationId: 'getReceipt',
-    params: DeletionPath,
-    response: {
-      200: Type.Object({
-        /** The signed statement (compact JWS), as downloaded. */
-        receipt: Type.String(),
-        claims: Type.Record(Type.String(), Type.Unknown()),
-        /** Whether the signature is one of this installation's keys. */
-        isValid: Type.Boolean(),
-      }),
-      ...projectErrors('deletion_job_not_found', 'receipt_not_found'),
-    },
+export const getReceipt = ofProject('getReceipt', 'GET', '/deletions/:jobId/receipt', {
+  params: DeletionPath,
+  response: {
+    200: Type.Object({
+      /** The signed statement (compact JWS), as downloaded. */
+      receipt: Type.String(),
+      claims: Type.Record(Type.String(), Type.Unknown()),
+      /** Whether the signature is one of this installation's keys. */
+      isValid: Type.Boolean(),
+    }),
+    ...projectErrors('deletion_job_not_found', 'receipt_not_found'),
   },
-} as const
+})

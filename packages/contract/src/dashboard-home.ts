@@ -1,48 +1,37 @@
 import { Type } from 'typebox'
-import { ProjectPath } from './dashboard-projects.ts'
+import { ofProject } from './endpoint.ts'
 import { projectErrors } from './errors.ts'
-import { Instant, InstantOrNull } from './page.ts'
+import { choice, Instant, InstantOrNull, OrNull } from './schemas.ts'
 
-const Health = Type.Unsafe<'ok' | 'failed' | 'unknown'>(
-  Type.String({ enum: ['ok', 'failed', 'unknown'] }),
-)
+const Health = choice('ok', 'failed', 'unknown')
 
 /** An overview of a project. Days are UTC, oldest first, without gaps. */
-export const getHome = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/home',
-  schema: {
-    operationId: 'getHome',
-    params: ProjectPath,
-    response: {
-      200: Type.Object({
-        days: Type.Array(
-          Type.Object({
-            day: Type.String({ format: 'date' }),
-            sessions: Type.Integer(),
-            /** The people created on that day. */
-            people: Type.Integer(),
-            /** Of chunks as they were sent. */
-            bytes: Type.Number(),
-          }),
-        ),
-        /** What is stored of recordings, as compressed and sealed. */
-        storedBytes: Type.Number(),
-        lastSession: Type.Union([
-          Type.Object({ id: Type.String(), startedAt: Instant }),
-          Type.Null(),
-        ]),
-        deletions: Type.Object({
-          open: Type.Integer(),
-          failed: Type.Integer(),
-          /** Requested more than a month ago, and not completed. */
-          overdue: Type.Integer(),
-          oldestOpenAt: InstantOrNull,
+export const getHome = ofProject('getHome', 'GET', '/home', {
+  response: {
+    200: Type.Object({
+      days: Type.Array(
+        Type.Object({
+          day: Type.String({ format: 'date' }),
+          sessions: Type.Integer(),
+          /** The people created on that day. */
+          people: Type.Integer(),
+          /** Of chunks as they were sent. */
+          bytes: Type.Number(),
         }),
-        worker: Health,
-        storage: Health,
+      ),
+      /** What is stored of recordings, as compressed and sealed. */
+      storedBytes: Type.Number(),
+      lastSession: OrNull(Type.Object({ id: Type.String(), startedAt: Instant })),
+      deletions: Type.Object({
+        open: Type.Integer(),
+        failed: Type.Integer(),
+        /** Requested more than a month ago, and not completed. */
+        overdue: Type.Integer(),
+        oldestOpenAt: InstantOrNull,
       }),
-      ...projectErrors(),
-    },
+      worker: Health,
+      storage: Health,
+    }),
+    ...projectErrors(),
   },
-} as const
+})

@@ -1,7 +1,16 @@
 import { type Static, Type } from 'typebox'
+import { ofDashboard } from './endpoint.ts'
 import { errors, memberErrors } from './errors.ts'
-import { Exactly } from './exactly.ts'
-import { Instant, InstantOrNull } from './page.ts'
+import {
+  choice,
+  Done,
+  Exactly,
+  Instant,
+  InstantOrNull,
+  NoBody,
+  OrNull,
+  TextOrNull,
+} from './schemas.ts'
 
 /*
  * The dashboard's own API, of which this is the part about members: who is signed in, the first
@@ -9,9 +18,7 @@ import { Instant, InstantOrNull } from './page.ts'
  * of this origin alone. It is not versioned for customers and no part of openapi.json.
  */
 
-export const Role = Type.Unsafe<'owner' | 'admin' | 'member' | 'viewer'>(
-  Type.String({ enum: ['owner', 'admin', 'member', 'viewer'] }),
-)
+export const Role = choice('owner', 'admin', 'member', 'viewer')
 export type Role = Static<typeof Role>
 
 /** What a member may do. The server enforces it on each request; pages only hide controls. */
@@ -77,37 +84,28 @@ export type PasskeyAnswer = Static<typeof PasskeyAnswer>
 const Factor = { code: Type.Optional(Given), passkey: Type.Optional(PasskeyAnswer) }
 /** Proves who a member is; `code` or `passkey` if there is a second factor. */
 const Proof = Exactly({ password: Given, ...Factor })
-const NoBody = Exactly({})
-const Done = Type.Object({})
 
 /**
  * Who is signed in, and what a page needs to know before anything else. Open to everybody:
  * `member` is null if nobody is signed in.
  */
-export const getMe = {
-  method: 'GET',
-  url: '/dashboard/v1/me',
-  schema: {
-    operationId: 'getMe',
-    response: {
-      200: Type.Object({
-        member: Type.Union([Member, Type.Null()]),
-        permissions: Type.Array(
-          Type.Unsafe<Permission>(Type.String({ enum: permissions as unknown as string[] })),
-        ),
-        /** True while there is no owner: the first one comes by the link printed at the start. */
-        isSetUpNeeded: Type.Boolean(),
-        /** The public address of this service, for snippets; without a slash at the end. */
-        publicUrl: Type.String(),
-        /** The page of the sealed replay frame, an address of this origin or of one of its own. */
-        replayUrl: Type.String(),
-        /** Empty if nobody is signed in. */
-        version: Type.String(),
-      }),
-      ...errors('internal_error', 'unavailable'),
-    },
+export const getMe = ofDashboard('getMe', 'GET', '/me', {
+  response: {
+    200: Type.Object({
+      member: OrNull(Member),
+      permissions: Type.Array(choice(...permissions)),
+      /** True while there is no owner: the first one comes by the link printed at the start. */
+      isSetUpNeeded: Type.Boolean(),
+      /** The public address of this service, for snippets; without a slash at the end. */
+      publicUrl: Type.String(),
+      /** The page of the sealed replay frame, an address of this origin or of one of its own. */
+      replayUrl: Type.String(),
+      /** Empty if nobody is signed in. */
+      version: Type.String(),
+    }),
+    ...errors('internal_error', 'unavailable'),
   },
-} as const
+})
 
 /** The pages that links lead to; the token follows as the fragment, which no server or log sees. */
 export const linkPaths = {
@@ -118,185 +116,121 @@ export const linkPaths = {
 } as const
 
 /** Whether a set-up, invitation or reset link still works, and what it is for. */
-export const checkLink = {
-  method: 'POST',
-  url: '/dashboard/v1/links/check',
-  schema: {
-    operationId: 'checkLink',
-    body: Exactly({ token: LinkToken }),
-    response: {
-      200: Type.Object({
-        kind: Type.Unsafe<'set_up' | 'invitation' | 'reset'>(
-          Type.String({ enum: ['set_up', 'invitation', 'reset'] }),
-        ),
-        /** Of the invited member, or of the one whose password is reset; null for set_up. */
-        email: Type.Union([Type.String(), Type.Null()]),
-        role: Type.Union([Role, Type.Null()]),
-        /** For set_up: the name of the existing project; null if there is none. */
-        projectName: Type.Union([Type.String(), Type.Null()]),
-        expiresAt: Instant,
-      }),
-      ...errors('invalid_request', 'link_invalid', 'rate_limited'),
-    },
+export const checkLink = ofDashboard('checkLink', 'POST', '/links/check', {
+  body: Exactly({ token: LinkToken }),
+  response: {
+    200: Type.Object({
+      kind: choice('set_up', 'invitation', 'reset'),
+      /** Of the invited member, or of the one whose password is reset; null for set_up. */
+      email: TextOrNull,
+      role: OrNull(Role),
+      /** For set_up: the name of the existing project; null if there is none. */
+      projectName: TextOrNull,
+      expiresAt: Instant,
+    }),
+    ...errors('invalid_request', 'link_invalid', 'rate_limited'),
   },
-} as const
+})
 
 /**
  * Creates the first owner and signs in. Creates a first project too, with keys that are shown only
  * once. An existing project (from the first start, or the command line) gets the name and keeps its
  * keys; both key texts are then null.
  */
-export const setUp = {
-  method: 'POST',
-  url: '/dashboard/v1/set-up',
-  schema: {
-    operationId: 'setUp',
-    body: Exactly({
-      token: LinkToken,
-      name: MemberName,
-      email: Email,
-      password: Password,
-      projectName: Type.String({ minLength: 1, maxLength: 200 }),
+export const setUp = ofDashboard('setUp', 'POST', '/set-up', {
+  body: Exactly({
+    token: LinkToken,
+    name: MemberName,
+    email: Email,
+    password: Password,
+    projectName: Type.String({ minLength: 1, maxLength: 200 }),
+  }),
+  response: {
+    201: Type.Object({
+      member: Member,
+      project: Type.Object({ id: Type.String(), name: Type.String() }),
+      secretKey: TextOrNull,
+      publicKey: TextOrNull,
     }),
-    response: {
-      201: Type.Object({
-        member: Member,
-        project: Type.Object({ id: Type.String(), name: Type.String() }),
-        secretKey: Type.Union([Type.String(), Type.Null()]),
-        publicKey: Type.Union([Type.String(), Type.Null()]),
-      }),
-      ...errors('invalid_request', 'forbidden', 'link_invalid', 'rate_limited'),
-    },
+    ...errors('invalid_request', 'forbidden', 'link_invalid', 'rate_limited'),
   },
-} as const
+})
 
 /** Creates the invited member and signs in. */
-export const acceptInvitation = {
-  method: 'POST',
-  url: '/dashboard/v1/invitations/accept',
-  schema: {
-    operationId: 'acceptInvitation',
-    body: Exactly({ token: LinkToken, name: MemberName, password: Password }),
-    response: {
-      201: Type.Object({ member: Member }),
-      ...errors('invalid_request', 'forbidden', 'link_invalid', 'member_exists', 'rate_limited'),
-    },
+export const acceptInvitation = ofDashboard('acceptInvitation', 'POST', '/invitations/accept', {
+  body: Exactly({ token: LinkToken, name: MemberName, password: Password }),
+  response: {
+    201: Type.Object({ member: Member }),
+    ...errors('invalid_request', 'forbidden', 'link_invalid', 'member_exists', 'rate_limited'),
   },
-} as const
+})
 
 /** Resets a password by a reset link: the second factor is removed and every sign-in ends. */
-export const resetPassword = {
-  method: 'POST',
-  url: '/dashboard/v1/password-reset',
-  schema: {
-    operationId: 'resetPassword',
-    body: Exactly({ token: LinkToken, password: Password }),
-    response: {
-      200: Done,
-      ...errors('invalid_request', 'forbidden', 'link_invalid', 'rate_limited'),
-    },
+export const resetPassword = ofDashboard('resetPassword', 'POST', '/password-reset', {
+  body: Exactly({ token: LinkToken, password: Password }),
+  response: {
+    200: Done,
+    ...errors('invalid_request', 'forbidden', 'link_invalid', 'rate_limited'),
   },
-} as const
+})
 
 /** `next` is `code` if the member has a second factor: signInWithCode follows. */
-export const signIn = {
-  method: 'POST',
-  url: '/dashboard/v1/sign-in',
-  schema: {
-    operationId: 'signIn',
-    body: Exactly({ email: Type.String({ minLength: 1, maxLength: 254 }), password: Given }),
-    response: {
-      200: Type.Object({
-        next: Type.Unsafe<'done' | 'code'>(Type.String({ enum: ['done', 'code'] })),
-      }),
-      ...errors('invalid_request', 'credentials_wrong', 'forbidden', 'rate_limited'),
-    },
+export const signIn = ofDashboard('signIn', 'POST', '/sign-in', {
+  body: Exactly({ email: Type.String({ minLength: 1, maxLength: 254 }), password: Given }),
+  response: {
+    200: Type.Object({ next: choice('done', 'code') }),
+    ...errors('invalid_request', 'credentials_wrong', 'forbidden', 'rate_limited'),
   },
-} as const
+})
 
 /** The second factor: six digits of the authenticator, one of the recovery codes, or a passkey. */
-export const signInWithCode = {
-  method: 'POST',
-  url: '/dashboard/v1/sign-in/code',
-  schema: {
-    operationId: 'signInWithCode',
-    body: Exactly(Factor),
-    response: {
-      200: Done,
-      ...errors('invalid_request', 'credentials_wrong', 'forbidden', 'rate_limited'),
-    },
+export const signInWithCode = ofDashboard('signInWithCode', 'POST', '/sign-in/code', {
+  body: Exactly(Factor),
+  response: {
+    200: Done,
+    ...errors('invalid_request', 'credentials_wrong', 'forbidden', 'rate_limited'),
   },
-} as const
+})
 
-export const signOut = {
-  method: 'POST',
-  url: '/dashboard/v1/sign-out',
-  schema: { operationId: 'signOut', body: NoBody, response: { 200: Done, ...errors('forbidden') } },
-} as const
+export const signOut = ofDashboard('signOut', 'POST', '/sign-out', {
+  body: NoBody,
+  response: { 200: Done, ...errors('forbidden') },
+})
 
-export const updateMe = {
-  method: 'PATCH',
-  url: '/dashboard/v1/me',
-  schema: {
-    operationId: 'updateMe',
-    body: Exactly({ name: MemberName }),
-    response: {
-      200: Type.Object({ member: Member }),
-      ...memberErrors('invalid_request'),
-    },
-  },
-} as const
+export const updateMe = ofDashboard('updateMe', 'PATCH', '/me', {
+  body: Exactly({ name: MemberName }),
+  response: { 200: Type.Object({ member: Member }), ...memberErrors('invalid_request') },
+})
 
 /**
  * Every other sign-in of the member ends, and the links that the member made. `code`, as wherever a
  * password is asked for: of the second factor, where there is one.
  */
-export const changePassword = {
-  method: 'POST',
-  url: '/dashboard/v1/me/password',
-  schema: {
-    operationId: 'changePassword',
-    body: Exactly({ currentPassword: Given, newPassword: Password, ...Factor }),
-    response: {
-      200: Done,
-      ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
-    },
-  },
-} as const
+export const changePassword = ofDashboard('changePassword', 'POST', '/me/password', {
+  body: Exactly({ currentPassword: Given, newPassword: Password, ...Factor }),
+  response: { 200: Done, ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited') },
+})
 
 /**
  * Whether the member of this sign-in has confirmed their identity recently enough for sensitive calls;
  * otherwise those are refused with reauthentication_required.
  */
-export const checkProof = {
-  method: 'GET',
-  url: '/dashboard/v1/me/proof',
-  schema: {
-    operationId: 'checkProof',
-    response: { 200: Type.Object({ isRecent: Type.Boolean() }), ...errors('unauthorized') },
-  },
-} as const
+export const checkProof = ofDashboard('checkProof', 'GET', '/me/proof', {
+  response: { 200: Type.Object({ isRecent: Type.Boolean() }), ...errors('unauthorized') },
+})
 
 /** Proves who the member is; it holds for ten minutes, for this sign-in. */
-export const proveIdentity = {
-  method: 'POST',
-  url: '/dashboard/v1/me/proof',
-  schema: {
-    operationId: 'proveIdentity',
-    body: Proof,
-    response: {
-      200: Done,
-      ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
-    },
-  },
-} as const
+export const proveIdentity = ofDashboard('proveIdentity', 'POST', '/me/proof', {
+  body: Proof,
+  response: { 200: Done, ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited') },
+})
 
 /** Starts the setup of a second factor; confirmSecondFactor completes it with a code. */
-export const startSecondFactor = {
-  method: 'POST',
-  url: '/dashboard/v1/me/second-factor/start',
-  schema: {
-    operationId: 'startSecondFactor',
+export const startSecondFactor = ofDashboard(
+  'startSecondFactor',
+  'POST',
+  '/me/second-factor/start',
+  {
     body: Proof,
     response: {
       200: Type.Object({
@@ -309,33 +243,33 @@ export const startSecondFactor = {
       ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
     },
   },
-} as const
+)
 
-export const confirmSecondFactor = {
-  method: 'POST',
-  url: '/dashboard/v1/me/second-factor/confirm',
-  schema: {
-    operationId: 'confirmSecondFactor',
+export const confirmSecondFactor = ofDashboard(
+  'confirmSecondFactor',
+  'POST',
+  '/me/second-factor/confirm',
+  {
     body: Exactly({ code: Given }),
     response: {
       200: Done,
       ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
     },
   },
-} as const
+)
 
-export const removeSecondFactor = {
-  method: 'POST',
-  url: '/dashboard/v1/me/second-factor/remove',
-  schema: {
-    operationId: 'removeSecondFactor',
+export const removeSecondFactor = ofDashboard(
+  'removeSecondFactor',
+  'POST',
+  '/me/second-factor/remove',
+  {
     body: Proof,
     response: {
       200: Done,
       ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited'),
     },
   },
-} as const
+)
 
 /** An additional second factor of a member who has one; it replaces a code. */
 export const Passkey = Type.Object({
@@ -349,111 +283,70 @@ export type Passkey = Static<typeof Passkey>
 /** For PublicKeyCredential.parseCreationOptionsFromJSON and parseRequestOptionsFromJSON. */
 const WebAuthnOptions = Type.Record(Type.String(), Type.Unknown())
 
-export const listPasskeys = {
-  method: 'GET',
-  url: '/dashboard/v1/me/passkeys',
-  schema: {
-    operationId: 'listPasskeys',
-    response: {
-      200: Type.Object({ passkeys: Type.Array(Passkey) }),
-      ...errors('unauthorized'),
-    },
-  },
-} as const
+export const listPasskeys = ofDashboard('listPasskeys', 'GET', '/me/passkeys', {
+  response: { 200: Type.Object({ passkeys: Type.Array(Passkey) }), ...errors('unauthorized') },
+})
 
-export const startPasskey = {
-  method: 'POST',
-  url: '/dashboard/v1/me/passkeys/start',
-  schema: {
-    operationId: 'startPasskey',
-    body: NoBody,
-    response: {
-      200: Type.Object({ options: WebAuthnOptions }),
-      ...memberErrors('invalid_request'),
-    },
-  },
-} as const
+export const startPasskey = ofDashboard('startPasskey', 'POST', '/me/passkeys/start', {
+  body: NoBody,
+  response: { 200: Type.Object({ options: WebAuthnOptions }), ...memberErrors('invalid_request') },
+})
 
 /** Adds the passkey that a browser has made by the options of startPasskey. */
-export const addPasskey = {
-  method: 'POST',
-  url: '/dashboard/v1/me/passkeys',
-  schema: {
-    operationId: 'addPasskey',
-    body: Exactly({
-      name: Type.String({ minLength: 1, maxLength: 100 }),
-      passkey: Type.Object({
-        id: FromAuthenticator,
-        rawId: FromAuthenticator,
-        type: Type.Literal('public-key'),
-        response: Opaque<{ clientDataJSON: string; attestationObject: string }>(),
-        clientExtensionResults: Opaque<object>(),
-      }),
+export const addPasskey = ofDashboard('addPasskey', 'POST', '/me/passkeys', {
+  body: Exactly({
+    name: Type.String({ minLength: 1, maxLength: 100 }),
+    passkey: Type.Object({
+      id: FromAuthenticator,
+      rawId: FromAuthenticator,
+      type: Type.Literal('public-key'),
+      response: Opaque<{ clientDataJSON: string; attestationObject: string }>(),
+      clientExtensionResults: Opaque<object>(),
     }),
-    response: {
-      200: Type.Object({ passkey: Passkey }),
-      ...memberErrors('invalid_request', 'rate_limited'),
-    },
+  }),
+  response: {
+    200: Type.Object({ passkey: Passkey }),
+    ...memberErrors('invalid_request', 'rate_limited'),
   },
-} as const
+})
 
-export const removePasskey = {
-  method: 'DELETE',
-  url: '/dashboard/v1/me/passkeys/:passkeyId',
-  schema: {
-    operationId: 'removePasskey',
-    params: Type.Object({ passkeyId: Type.String({ maxLength: 2_000 }) }),
-    response: { 200: Done, ...memberErrors('invalid_request') },
-  },
-} as const
+export const removePasskey = ofDashboard('removePasskey', 'DELETE', '/me/passkeys/:passkeyId', {
+  params: Type.Object({ passkeyId: Type.String({ maxLength: 2_000 }) }),
+  response: { 200: Done, ...memberErrors('invalid_request') },
+})
 
 /**
  * What a browser needs to ask for a passkey of the member who is signed in, or whose sign-in waits for
  * the second factor; null where there is no such member, or no passkey.
  */
-export const startPasskeyUse = {
-  method: 'POST',
-  url: '/dashboard/v1/passkey',
-  schema: {
-    operationId: 'startPasskeyUse',
-    body: NoBody,
-    response: {
-      200: Type.Object({ options: Type.Union([WebAuthnOptions, Type.Null()]) }),
-      ...errors('invalid_request', 'forbidden', 'rate_limited'),
-    },
+export const startPasskeyUse = ofDashboard('startPasskeyUse', 'POST', '/passkey', {
+  body: NoBody,
+  response: {
+    200: Type.Object({ options: OrNull(WebAuthnOptions) }),
+    ...errors('invalid_request', 'forbidden', 'rate_limited'),
   },
-} as const
+})
 
 /** Where the member is signed in. */
 export const SignIn = Type.Object({
   id: Type.String(),
   createdAt: Instant,
   lastUsedAt: Instant,
-  address: Type.Union([Type.String(), Type.Null()]),
-  userAgent: Type.Union([Type.String(), Type.Null()]),
+  address: TextOrNull,
+  userAgent: TextOrNull,
   isCurrent: Type.Boolean(),
 })
 export type SignIn = Static<typeof SignIn>
 
-export const listSignIns = {
-  method: 'GET',
-  url: '/dashboard/v1/me/sign-ins',
-  schema: {
-    operationId: 'listSignIns',
-    response: { 200: Type.Object({ signIns: Type.Array(SignIn) }), ...errors('unauthorized') },
-  },
-} as const
+export const listSignIns = ofDashboard('listSignIns', 'GET', '/me/sign-ins', {
+  response: { 200: Type.Object({ signIns: Type.Array(SignIn) }), ...errors('unauthorized') },
+})
 
 /** Ends every sign-in of the member but this one. */
-export const endOtherSignIns = {
-  method: 'POST',
-  url: '/dashboard/v1/me/sign-ins/end-others',
-  schema: {
-    operationId: 'endOtherSignIns',
-    body: NoBody,
-    response: { 200: Done, ...memberErrors() },
-  },
-} as const
+export const endOtherSignIns = ofDashboard('endOtherSignIns', 'POST', '/me/sign-ins/end-others', {
+  body: NoBody,
+  response: { 200: Done, ...memberErrors() },
+})
 
 export const Invitation = Type.Object({
   id: Type.String({ format: 'uuid' }),
@@ -472,79 +365,51 @@ const LinkReply = Type.Object({
   expiresAt: Instant,
 })
 
-export const listMembers = {
-  method: 'GET',
-  url: '/dashboard/v1/members',
-  schema: {
-    operationId: 'listMembers',
-    response: {
-      200: Type.Object({ members: Type.Array(Member), invitations: Type.Array(Invitation) }),
-      ...memberErrors(),
-    },
+export const listMembers = ofDashboard('listMembers', 'GET', '/members', {
+  response: {
+    200: Type.Object({ members: Type.Array(Member), invitations: Type.Array(Invitation) }),
+    ...memberErrors(),
   },
-} as const
+})
 
 /** Only an owner invites an owner. A second invitation of the same e-mail replaces the first. */
-export const inviteMember = {
-  method: 'POST',
-  url: '/dashboard/v1/invitations',
-  schema: {
-    operationId: 'inviteMember',
-    body: Exactly({ email: Email, role: Role, mayDeletePersons: Type.Boolean() }),
-    response: {
-      201: Type.Object({ invitation: Invitation, link: Type.String() }),
-      ...memberErrors('invalid_request', 'member_exists'),
-    },
+export const inviteMember = ofDashboard('inviteMember', 'POST', '/invitations', {
+  body: Exactly({ email: Email, role: Role, mayDeletePersons: Type.Boolean() }),
+  response: {
+    201: Type.Object({ invitation: Invitation, link: Type.String() }),
+    ...memberErrors('invalid_request', 'member_exists'),
   },
-} as const
+})
 
-export const withdrawInvitation = {
-  method: 'DELETE',
-  url: '/dashboard/v1/invitations/:invitationId',
-  schema: {
-    operationId: 'withdrawInvitation',
+export const withdrawInvitation = ofDashboard(
+  'withdrawInvitation',
+  'DELETE',
+  '/invitations/:invitationId',
+  {
     params: Type.Object({ invitationId: Type.String() }),
     response: { 200: Done, ...memberErrors('link_invalid') },
   },
-} as const
+)
 
 /** Only owners can change or create owners; the last owner cannot be removed (last_owner). */
-export const updateMember = {
-  method: 'PATCH',
-  url: '/dashboard/v1/members/:memberId',
-  schema: {
-    operationId: 'updateMember',
-    params: MemberPath,
-    body: Exactly({ role: Type.Optional(Role), mayDeletePersons: Type.Optional(Type.Boolean()) }),
-    response: {
-      200: Type.Object({ member: Member }),
-      ...memberErrors('invalid_request', 'member_not_found', 'last_owner'),
-    },
+export const updateMember = ofDashboard('updateMember', 'PATCH', '/members/:memberId', {
+  params: MemberPath,
+  body: Exactly({ role: Type.Optional(Role), mayDeletePersons: Type.Optional(Type.Boolean()) }),
+  response: {
+    200: Type.Object({ member: Member }),
+    ...memberErrors('invalid_request', 'member_not_found', 'last_owner'),
   },
-} as const
+})
 
 /** The member is signed out everywhere at once. */
-export const removeMember = {
-  method: 'DELETE',
-  url: '/dashboard/v1/members/:memberId',
-  schema: {
-    operationId: 'removeMember',
-    params: MemberPath,
-    response: {
-      200: Done,
-      ...memberErrors('member_not_found', 'last_owner'),
-    },
-  },
-} as const
+export const removeMember = ofDashboard('removeMember', 'DELETE', '/members/:memberId', {
+  params: MemberPath,
+  response: { 200: Done, ...memberErrors('member_not_found', 'last_owner') },
+})
 
 /** A link for a member who forgot the password or lost the second factor. */
-export const makeResetLink = {
-  method: 'POST',
-  url: '/dashboard/v1/members/:memberId/reset-link',
-  schema: {
-    operationId: 'makeResetLink',
-    params: MemberPath,
-    body: NoBody,
-    response: { 201: LinkReply, ...memberErrors('member_not_found') },
-  },
-} as const
+export const makeResetLink = ofDashboard('makeResetLink', 'POST', '/members/:memberId/reset-link', {
+  params: MemberPath,
+  body: NoBody,
+  response: { 201: LinkReply, ...memberErrors('member_not_found') },
+})

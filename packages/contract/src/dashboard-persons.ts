@@ -1,21 +1,25 @@
 import { type Static, Type } from 'typebox'
 import { Deletion } from './dashboard-deletions.ts'
-import { ProjectPath } from './dashboard-projects.ts'
+import { ofProject } from './endpoint.ts'
 import { projectErrors } from './errors.ts'
-import { Exactly } from './exactly.ts'
-import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
 import { Properties } from './person.ts'
+import {
+  choice,
+  Exactly,
+  Instant,
+  InstantOrNull,
+  NextCursor,
+  OrNull,
+  PageQuery,
+  TextOrNull,
+} from './schemas.ts'
 
 /*
  * Persons are addressed by their internal id, a decimal number as text, and never by externalId:
  * that is often an e-mail address, and paths end up in histories and logs.
  */
 
-const TextOrNull = Type.Union([Type.String(), Type.Null()])
-
-export const PersonState = Type.Unsafe<'present' | 'deleting' | 'deletion_failed'>(
-  Type.String({ enum: ['present', 'deleting', 'deletion_failed'] }),
-)
+export const PersonState = choice('present', 'deleting', 'deletion_failed')
 export type PersonState = Static<typeof PersonState>
 
 export const PersonSummary = Type.Object({
@@ -43,69 +47,48 @@ export type PersonDetail = Static<typeof PersonDetail>
 const PersonPath = Type.Object({ projectId: Type.String(), personId: Type.String() })
 
 /** Newest created first. */
-export const listPersons = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/persons',
-  schema: {
-    operationId: 'listPersonSummaries',
-    params: ProjectPath,
-    querystring: Exactly({
-      search: Type.Optional(Type.String({ maxLength: 200 })),
-      state: Type.Optional(
-        Type.Unsafe<'all' | 'deleting' | 'deletion_failed'>(
-          Type.String({ enum: ['all', 'deleting', 'deletion_failed'] }),
-        ),
-      ),
-      limit: Limit,
-      cursor: Cursor,
-    }),
-    response: {
-      200: Type.Object({ persons: Type.Array(PersonSummary), nextCursor: NextCursor }),
-      ...projectErrors('invalid_request'),
-    },
+export const listPersons = ofProject('listPersonSummaries', 'GET', '/persons', {
+  querystring: Exactly({
+    search: Type.Optional(Type.String({ maxLength: 200 })),
+    state: Type.Optional(choice('all', 'deleting', 'deletion_failed')),
+    ...PageQuery,
+  }),
+  response: {
+    200: Type.Object({ persons: Type.Array(PersonSummary), nextCursor: NextCursor }),
+    ...projectErrors('invalid_request'),
   },
-} as const
+})
 
 /**
  * A person, or what is left of one. `person` with `deletion` null: nothing going on. `person` with a
  * deletion: in progress, or the last one failed. `person` null: gone, and `deletion` is the job
  * that erased it. Nobody ever with this id: person_not_found.
  */
-export const getPerson = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/persons/:personId',
-  schema: {
-    operationId: 'getPersonDetail',
-    params: PersonPath,
-    response: {
-      200: Type.Object({
-        person: Type.Union([PersonDetail, Type.Null()]),
-        deletion: Type.Union([Deletion, Type.Null()]),
-      }),
-      ...projectErrors('person_not_found'),
-    },
+export const getPerson = ofProject('getPersonDetail', 'GET', '/persons/:personId', {
+  params: PersonPath,
+  response: {
+    200: Type.Object({
+      person: OrNull(PersonDetail),
+      deletion: OrNull(Deletion),
+    }),
+    ...projectErrors('person_not_found'),
   },
-} as const
+})
 
 /** The same merge as PATCH /v1/persons/:externalId: null removes a key, a key not sent is kept. */
-export const updatePerson = {
-  method: 'PATCH',
-  url: '/dashboard/v1/projects/:projectId/persons/:personId',
-  schema: {
-    operationId: 'updatePersonDetail',
-    params: PersonPath,
-    body: Exactly({ properties: Properties }),
-    response: {
-      200: Type.Object({ person: PersonDetail }),
-      ...projectErrors(
-        'invalid_request',
-        'person_not_found',
-        'person_being_deleted',
-        'payload_too_large',
-      ),
-    },
+export const updatePerson = ofProject('updatePersonDetail', 'PATCH', '/persons/:personId', {
+  params: PersonPath,
+  body: Exactly({ properties: Properties }),
+  response: {
+    200: Type.Object({ person: PersonDetail }),
+    ...projectErrors(
+      'invalid_request',
+      'person_not_found',
+      'person_being_deleted',
+      'payload_too_large',
+    ),
   },
-} as const
+})
 
 export const PersonBrowser = Type.Object({
   id: Type.String(),
@@ -119,24 +102,24 @@ export const PersonBrowser = Type.Object({
 export type PersonBrowser = Static<typeof PersonBrowser>
 
 /** Newest linked first. */
-export const listPersonBrowsers = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/persons/:personId/browsers',
-  schema: {
-    operationId: 'listPersonBrowsers',
+export const listPersonBrowsers = ofProject(
+  'listPersonBrowsers',
+  'GET',
+  '/persons/:personId/browsers',
+  {
     params: PersonPath,
-    querystring: Exactly({ limit: Limit, cursor: Cursor }),
+    querystring: Exactly(PageQuery),
     response: {
       200: Type.Object({
         browsers: Type.Array(PersonBrowser),
         nextCursor: NextCursor,
         /** The limit, if this person has reached it; otherwise null. */
-        limitReached: Type.Union([Type.Integer(), Type.Null()]),
+        limitReached: OrNull(Type.Integer()),
       }),
       ...projectErrors('invalid_request', 'person_not_found'),
     },
   },
-} as const
+)
 
 /** An event in the history of a person, as far as it is known. */
 export const PersonActivity = Type.Union([
@@ -160,15 +143,15 @@ export const PersonActivity = Type.Union([
 export type PersonActivity = Static<typeof PersonActivity>
 
 /** The newest hundred of it, newest first. */
-export const listPersonActivity = {
-  method: 'GET',
-  url: '/dashboard/v1/projects/:projectId/persons/:personId/activity',
-  schema: {
-    operationId: 'listPersonActivity',
+export const listPersonActivity = ofProject(
+  'listPersonActivity',
+  'GET',
+  '/persons/:personId/activity',
+  {
     params: PersonPath,
     response: {
       200: Type.Object({ activity: Type.Array(PersonActivity) }),
       ...projectErrors('person_not_found'),
     },
   },
-} as const
+)

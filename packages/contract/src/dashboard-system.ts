@@ -1,7 +1,16 @@
 import { type Static, Type } from 'typebox'
+import { ofDashboard } from './endpoint.ts'
 import { memberErrors } from './errors.ts'
-import { Exactly } from './exactly.ts'
-import { Cursor, Instant, InstantOrNull, Limit, NextCursor } from './page.ts'
+import {
+  choice,
+  Exactly,
+  Instant,
+  InstantOrNull,
+  NextCursor,
+  OrNull,
+  PageQuery,
+  TextOrNull,
+} from './schemas.ts'
 
 /** Every action of a member that is logged. */
 export const auditActions = [
@@ -55,28 +64,24 @@ export type AuditAction = (typeof auditActions)[number]
 export const AuditEntry = Type.Object({
   id: Type.String(),
   at: Instant,
-  action: Type.Unsafe<AuditAction>(Type.String({ enum: auditActions as unknown as string[] })),
+  action: choice(...auditActions),
   /** null: nobody signed in, as in a sign-in that failed, or the command line. */
-  member: Type.Union([
+  member: OrNull(
     Type.Object({
       id: Type.String(),
       /** null where that member was removed since. */
-      name: Type.Union([Type.String(), Type.Null()]),
+      name: TextOrNull,
     }),
-    Type.Null(),
-  ]),
+  ),
   /** The API key that did it, where no member did. */
-  key: Type.Union([
-    Type.Object({ id: Type.String(), name: Type.Union([Type.String(), Type.Null()]) }),
-    Type.Null(),
-  ]),
+  key: OrNull(Type.Object({ id: Type.String(), name: TextOrNull })),
   /** From where, as in 203.0.113.0/24; null for the command line, and before it was written down. */
-  addressRange: Type.Union([Type.String(), Type.Null()]),
-  projectId: Type.Union([Type.String(), Type.Null()]),
+  addressRange: TextOrNull,
+  projectId: TextOrNull,
   /** The internal id of the person it is about; null if there is none or they were erased since. */
-  personId: Type.Union([Type.String(), Type.Null()]),
+  personId: TextOrNull,
   /** What it was done to. A person that was erased since is no longer named: the id is null. */
-  subject: Type.Union([
+  subject: OrNull(
     Type.Object({
       kind: Type.Unsafe<
         | 'member'
@@ -88,10 +93,9 @@ export const AuditEntry = Type.Object({
         | 'deletion_job'
         | 'webhook'
       >(Type.String()),
-      id: Type.Union([Type.String(), Type.Null()]),
+      id: TextOrNull,
     }),
-    Type.Null(),
-  ]),
+  ),
   /** Names of what was changed and plain facts of it; never a property's key or value. */
   details: Type.Record(
     Type.String(),
@@ -105,97 +109,69 @@ const AuditFilter = {
   memberId: Type.Optional(Type.String({ maxLength: 36 })),
   /** The internal id of a person of `projectId`. */
   personId: Type.Optional(Type.String({ maxLength: 20 })),
-  action: Type.Optional(
-    Type.Unsafe<AuditAction>(Type.String({ enum: auditActions as unknown as string[] })),
-  ),
+  action: Type.Optional(choice(...auditActions)),
   /** Instants: not before `from`, and before `to`. */
   from: Type.Optional(Type.String({ maxLength: 40 })),
   to: Type.Optional(Type.String({ maxLength: 40 })),
 }
 
 /** All that a filter passes, as CSV (RFC 4180), newest first. */
-export const exportAuditEntries = {
-  method: 'GET',
-  url: '/dashboard/v1/audit-log/export',
-  schema: {
-    operationId: 'exportAuditEntries',
-    querystring: Exactly(AuditFilter),
-    response: {
-      200: Type.String(),
-      ...memberErrors('invalid_request'),
-    },
-  },
-} as const
+export const exportAuditEntries = ofDashboard('exportAuditEntries', 'GET', '/audit-log/export', {
+  querystring: Exactly(AuditFilter),
+  response: { 200: Type.String(), ...memberErrors('invalid_request') },
+})
 
 /** Newest first. */
-export const listAuditEntries = {
-  method: 'GET',
-  url: '/dashboard/v1/audit-log',
-  schema: {
-    operationId: 'listAuditEntries',
-    querystring: Exactly({
-      ...AuditFilter,
-      limit: Limit,
-      cursor: Cursor,
-    }),
-    response: {
-      200: Type.Object({ entries: Type.Array(AuditEntry), nextCursor: NextCursor }),
-      ...memberErrors('invalid_request'),
-    },
+export const listAuditEntries = ofDashboard('listAuditEntries', 'GET', '/audit-log', {
+  querystring: Exactly({ ...AuditFilter, ...PageQuery }),
+  response: {
+    200: Type.Object({ entries: Type.Array(AuditEntry), nextCursor: NextCursor }),
+    ...memberErrors('invalid_request'),
   },
-} as const
+})
 
-const Health = Type.Unsafe<'ok' | 'failed' | 'unknown'>(
-  Type.String({ enum: ['ok', 'failed', 'unknown'] }),
-)
+const Health = choice('ok', 'failed', 'unknown')
 
-export const getSystem = {
-  method: 'GET',
-  url: '/dashboard/v1/system',
-  schema: {
-    operationId: 'getSystem',
-    response: {
-      200: Type.Object({
+export const getSystem = ofDashboard('getSystem', 'GET', '/system', {
+  response: {
+    200: Type.Object({
+      version: Type.String(),
+      nodeVersion: Type.String(),
+      database: Type.Object({
         version: Type.String(),
-        nodeVersion: Type.String(),
-        database: Type.Object({
-          version: Type.String(),
-          isEmbedded: Type.Boolean(),
-          bytes: Type.Integer(),
-        }),
-        blobs: Type.Object({
-          /** Where the blobs are: a folder of this machine, or an S3 bucket. */
-          kind: Type.Unsafe<'folder' | 's3' | 'unknown'>(
-            Type.String({ enum: ['folder', 's3', 'unknown'] }),
-          ),
-          state: Health,
-          checkedAt: InstantOrNull,
-          errorCode: Type.Union([Type.String(), Type.Null()]),
-        }),
-        /** Whether a worker of erasures was seen in the last minute, on any machine. */
-        worker: Type.Object({ state: Health, lastSeenAt: InstantOrNull }),
-        deletions: Type.Object({
-          pending: Type.Integer(),
-          running: Type.Integer(),
-          failed: Type.Integer(),
-          oldestPendingAt: InstantOrNull,
-          oldestPendingJobId: Type.Union([Type.String(), Type.Null()]),
-        }),
-        /** Of the ledger of erasures in the blob store, as the last comparison found it. */
-        ledger: Type.Object({
-          entries: Type.Integer(),
-          /** Not genuine, or in the wrong place. They erase nobody. */
-          refused: Type.Integer(),
-          missing: Type.Integer(),
-          comparedAt: InstantOrNull,
-        }),
-        webhooks: Type.Object({
-          pending: Type.Integer(),
-          oldestPendingAt: InstantOrNull,
-        }),
-        now: Instant,
+        isEmbedded: Type.Boolean(),
+        bytes: Type.Integer(),
       }),
-      ...memberErrors(),
-    },
+      blobs: Type.Object({
+        /** Where the blobs are: a folder of this machine, or an S3 bucket. */
+        kind: choice('folder', 's3', 'unknown'),
+        state: Health,
+        checkedAt: InstantOrNull,
+        errorCode: TextOrNull,
+      }),
+      /** Whether a worker of erasures was seen in the last minute, on any machine. */
+      worker: Type.Object({ state: Health, lastSeenAt: InstantOrNull }),
+      deletions: Type.Object({
+        pending: Type.Integer(),
+        running: Type.Integer(),
+        failed: Type.Integer(),
+        oldestPendingAt: InstantOrNull,
+        oldestPendingJobId: TextOrNull,
+      }),
+      /** Of the ledger of erasures in the blob store, as the last comparison found it. */
+      ledger: Type.Object({
+        entries: Type.Integer(),
+        /** Not genuine, or in the wrong place. They erase nobody. */
+        refused: Type.Integer(),
+        missing: Type.Integer(),
+        comparedAt: InstantOrNull,
+      }),
+      webhooks: Type.Object({
+        pending: Type.Integer(),
+        oldestPendingAt: InstantOrNull,
+      }),
+      now: Instant,
+    }),
+    ...memberErrors(),
   },
-} as const
+})

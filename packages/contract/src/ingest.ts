@@ -1,5 +1,7 @@
 import { type Static, Type } from 'typebox'
+import { endpoint } from './endpoint.ts'
 import { ErrorBody, type ErrorCode, errorStatus } from './errors.ts'
+import { choice } from './schemas.ts'
 
 /*
  * The API for browsers. The public key is sent as the query parameter `key`, and bodies as
@@ -15,9 +17,7 @@ const Id = Type.String({ format: 'uuid' })
  * `retryAfterSeconds`; `new_browser` forget browser and session, and start again; `stop` record no more
  * on this page.
  */
-export const Next = Type.Unsafe<'continue' | 'retry' | 'new_browser' | 'stop'>(
-  Type.String({ enum: ['continue', 'retry', 'new_browser', 'stop'] }),
-)
+export const Next = choice('continue', 'retry', 'new_browser', 'stop')
 export type Next = Static<typeof Next>
 
 /** An error of the ingestion: the common error shape, and what the SDK does next. */
@@ -56,9 +56,7 @@ function ingestErrors<C extends ErrorCode = never>(...named: C[]) {
   >
 }
 
-export const Masking = Type.Unsafe<'open' | 'balanced' | 'strict'>(
-  Type.String({ enum: ['open', 'balanced', 'strict'] }),
-)
+export const Masking = choice('open', 'balanced', 'strict')
 
 /** The project's settings for its browsers. They can only be stricter than the page's. */
 export const RecordingSettings = Type.Object({
@@ -76,79 +74,58 @@ const Count = Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 }))
 
 const KeyQuery = Type.Object({ key: Type.String({ description: 'The public key, pk_…' }) })
 
-export const startSession = {
-  method: 'POST',
-  url: '/ingest/v1/start',
-  schema: {
-    operationId: 'startSession',
-    summary: 'Start a session, as a known browser or a new one',
-    description: 'The body is optional. An unknown or retired browser gets 410.',
-    tags: ['ingestion'],
-    querystring: KeyQuery,
-    body: Type.Object({
-      browserId: Type.Optional(Id),
-      url: Type.Optional(Type.String({ maxLength: 2048, description: 'Already masked.' })),
-      sdkVersion: Type.Optional(Type.String({ maxLength: 40 })),
-      pending: Type.Optional(
-        Type.Boolean({ description: 'true lists the session only from its first chunk on.' }),
-      ),
-    }),
-    response: {
-      200: Type.Object({
-        next: Next,
-        browserId: Id,
-        sessionId: Id,
-        settings: RecordingSettings,
-      }),
-      ...ingestErrors(),
-    },
-  },
-} as const
-
-export const withdrawBrowser = {
-  method: 'POST',
-  url: '/ingest/v1/withdraw',
-  schema: {
-    operationId: 'withdrawBrowser',
-    summary: 'Erase what this browser recorded, if the project allows it',
-    description:
-      'The data key of the browser is destroyed before the response, so no copy of its recordings can be read; they are deleted within minutes. The browser is retired and records nothing more. You can repeat the call; for an unknown browser the response is the same.',
-    tags: ['ingestion'],
-    querystring: KeyQuery,
-    body: Type.Object({ browserId: Id }),
-    response: {
-      200: Type.Object({ next: Next }),
-      ...ingestErrors(),
-    },
-  },
-} as const
-
-export const identifyBrowser = {
-  method: 'POST',
-  url: '/ingest/v1/identify',
-  schema: {
-    operationId: 'identifyBrowser',
-    summary: 'Link a browser to the person with this externalId',
-    description:
-      'The first call creates the person, without properties. `new_browser`: this browser is linked to another person; start a new browser and identify again. While the person is being deleted, nothing is written and the response is the same. `stop`: the person has the maximum number of browsers; this one is no longer recorded.',
-    tags: ['ingestion'],
-    querystring: KeyQuery,
-    body: Type.Object({
+export const startSession = endpoint('startSession', 'POST', '/ingest/v1/start', {
+  summary: 'Start a session, as a known browser or a new one',
+  description: 'The body is optional. An unknown or retired browser gets 410.',
+  tags: ['ingestion'],
+  querystring: KeyQuery,
+  body: Type.Object({
+    browserId: Type.Optional(Id),
+    url: Type.Optional(Type.String({ maxLength: 2048, description: 'Already masked.' })),
+    sdkVersion: Type.Optional(Type.String({ maxLength: 40 })),
+    pending: Type.Optional(
+      Type.Boolean({ description: 'true lists the session only from its first chunk on.' }),
+    ),
+  }),
+  response: {
+    200: Type.Object({
+      next: Next,
       browserId: Id,
-      userId: Type.String({ minLength: 1, maxLength: 200 }),
-      userHash: Type.Optional(
-        Type.String({
-          description:
-            'If the project requires a proof: a JWT (EdDSA or HS256) with the userId as `sub` and an `exp`, or an HMAC-SHA256 of the userId in hex, which never expires.',
-        }),
-      ),
+      sessionId: Id,
+      settings: RecordingSettings,
     }),
-    response: {
-      200: Type.Object({ next: Next }),
-      ...ingestErrors(),
-    },
+    ...ingestErrors(),
   },
-} as const
+})
+
+export const withdrawBrowser = endpoint('withdrawBrowser', 'POST', '/ingest/v1/withdraw', {
+  summary: 'Erase what this browser recorded, if the project allows it',
+  description:
+    'The data key of the browser is destroyed before the response, so no copy of its recordings can be read; they are deleted within minutes. The browser is retired and records nothing more. You can repeat the call; for an unknown browser the response is the same.',
+  tags: ['ingestion'],
+  querystring: KeyQuery,
+  body: Type.Object({ browserId: Id }),
+  response: { 200: Type.Object({ next: Next }), ...ingestErrors() },
+})
+
+export const identifyBrowser = endpoint('identifyBrowser', 'POST', '/ingest/v1/identify', {
+  summary: 'Link a browser to the person with this externalId',
+  description:
+    'The first call creates the person, without properties. `new_browser`: this browser is linked to another person; start a new browser and identify again. While the person is being deleted, nothing is written and the response is the same. `stop`: the person has the maximum number of browsers; this one is no longer recorded.',
+  tags: ['ingestion'],
+  querystring: KeyQuery,
+  body: Type.Object({
+    browserId: Id,
+    userId: Type.String({ minLength: 1, maxLength: 200 }),
+    userHash: Type.Optional(
+      Type.String({
+        description:
+          'If the project requires a proof: a JWT (EdDSA or HS256) with the userId as `sub` and an `exp`, or an HMAC-SHA256 of the userId in hex, which never expires.',
+      }),
+    ),
+  }),
+  response: { 200: Type.Object({ next: Next }), ...ingestErrors() },
+})
 
 /**
  * One chunk: recorded events as ndjson, one JSON object a line (so a line begins with `{` and ends
@@ -158,44 +135,36 @@ export const identifyBrowser = {
  * repeated one succeeds. A session that is unknown, ended or another browser's gets the response
  * of a retired browser.
  */
-export const uploadChunk = {
-  method: 'POST',
-  url: '/ingest/v1/chunks',
-  schema: {
-    operationId: 'uploadChunk',
-    summary: 'Upload recorded events',
-    tags: ['ingestion'],
-    querystring: Type.Object({
-      key: Type.String(),
-      browser: Id,
-      session: Id,
-      tab: Type.String({ pattern: '^[A-Za-z0-9_-]{1,32}$' }),
-      number: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
-      pages: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: 1_000, description: 'Page views in this chunk.' }),
-      ),
-      from: Type.Optional(
-        Type.Integer({
-          minimum: -1_000_000_000,
-          maximum: 1_000_000_000,
-          description: "Milliseconds from the session's start to its first event.",
-        }),
-      ),
-      to: Type.Optional(
-        Type.Integer({
-          minimum: -1_000_000_000,
-          maximum: 1_000_000_000,
-          description: "Milliseconds from the session's start to its last event.",
-        }),
-      ),
-      errors: Count,
-      failedRequests: Count,
-      rageClicks: Count,
-      deadClicks: Count,
-    }),
-    response: {
-      200: Type.Object({ next: Next }),
-      ...ingestErrors('chunk_in_flight'),
-    },
-  },
-} as const
+export const uploadChunk = endpoint('uploadChunk', 'POST', '/ingest/v1/chunks', {
+  summary: 'Upload recorded events',
+  tags: ['ingestion'],
+  querystring: Type.Object({
+    key: Type.String(),
+    browser: Id,
+    session: Id,
+    tab: Type.String({ pattern: '^[A-Za-z0-9_-]{1,32}$' }),
+    number: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+    pages: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 1_000, description: 'Page views in this chunk.' }),
+    ),
+    from: Type.Optional(
+      Type.Integer({
+        minimum: -1_000_000_000,
+        maximum: 1_000_000_000,
+        description: "Milliseconds from the session's start to its first event.",
+      }),
+    ),
+    to: Type.Optional(
+      Type.Integer({
+        minimum: -1_000_000_000,
+        maximum: 1_000_000_000,
+        description: "Milliseconds from the session's start to its last event.",
+      }),
+    ),
+    errors: Count,
+    failedRequests: Count,
+    rageClicks: Count,
+    deadClicks: Count,
+  }),
+  response: { 200: Type.Object({ next: Next }), ...ingestErrors('chunk_in_flight') },
+})

@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { DeletionJob } from './deletion-job.ts'
+import { endpoint } from './endpoint.ts'
 import { apiErrors } from './errors.ts'
-import { Exactly } from './exactly.ts'
-import { Cursor, Instant, Limit, NextCursor } from './page.ts'
+import { Exactly, Instant, NextCursor, PageQuery } from './schemas.ts'
 
 /** 1 to 200 characters (Unicode code points), taken as given: nothing is trimmed, folded or normalised. */
 export const ExternalId = Type.String({
@@ -34,124 +34,95 @@ const PersonPath = Type.Object({
 })
 const PersonReply = Type.Object({ person: Person })
 
-export const createPerson = {
-  method: 'POST',
-  url: '/v1/persons',
-  schema: {
-    operationId: 'createPerson',
-    summary: 'Create a person, or merge properties into an existing one',
-    tags: ['persons'],
-    body: Exactly({ externalId: ExternalId, properties: Type.Optional(Properties) }),
-    response: {
-      200: PersonReply,
-      201: PersonReply,
-      ...apiErrors(
-        'invalid_request',
-        'person_being_deleted',
-        'payload_too_large',
-        'unsupported_media_type',
-      ),
-    },
+export const createPerson = endpoint('createPerson', 'POST', '/v1/persons', {
+  summary: 'Create a person, or merge properties into an existing one',
+  tags: ['persons'],
+  body: Exactly({ externalId: ExternalId, properties: Type.Optional(Properties) }),
+  response: {
+    200: PersonReply,
+    201: PersonReply,
+    ...apiErrors(
+      'invalid_request',
+      'person_being_deleted',
+      'payload_too_large',
+      'unsupported_media_type',
+    ),
   },
-} as const
+})
 
-export const listPersons = {
-  method: 'GET',
-  url: '/v1/persons',
-  schema: {
-    operationId: 'listPersons',
-    summary: 'List persons, newest first',
-    tags: ['persons'],
-    querystring: Exactly({
-      limit: Limit,
-      cursor: Cursor,
-      search: Type.Optional(
-        Type.String({
-          maxLength: 200,
-          description:
-            'Text contained in the externalId, the name or the email. Case is ignored, and there are no wildcards. In a query a + is a space: write a plus as %2B.',
-        }),
-      ),
-      externalId: Type.Optional(
-        Type.String({
-          minLength: 1,
-          maxLength: 200,
-          description:
-            'Only the person with exactly this externalId. Write a plus as %2B and a space as %20: a raw + is refused.',
-        }),
-      ),
-    }),
-    response: {
-      200: Type.Object({ persons: Type.Array(Person), nextCursor: NextCursor }),
-      ...apiErrors('invalid_request'),
-    },
-  },
-} as const
-
-export const getPerson = {
-  method: 'GET',
-  url: '/v1/persons/:externalId',
-  schema: {
-    operationId: 'getPerson',
-    summary: 'Read a person',
-    tags: ['persons'],
-    params: PersonPath,
-    querystring: Exactly({}),
-    response: {
-      200: PersonReply,
-      ...apiErrors('invalid_request', 'person_not_found'),
-    },
-  },
-} as const
-
-export const updatePerson = {
-  method: 'PATCH',
-  url: '/v1/persons/:externalId',
-  schema: {
-    operationId: 'updatePerson',
-    summary: 'Merge properties into an existing person',
-    tags: ['persons'],
-    params: PersonPath,
-    querystring: Exactly({}),
-    body: Exactly({
-      properties: Properties,
-      externalId: Type.Optional(
-        Type.String({
-          description: 'Not needed. If sent, it must equal the one in the path.',
-        }),
-      ),
-    }),
-    response: {
-      200: PersonReply,
-      ...apiErrors(
-        'invalid_request',
-        'person_not_found',
-        'person_being_deleted',
-        'payload_too_large',
-        'unsupported_media_type',
-      ),
-    },
-  },
-} as const
-
-export const deletePerson = {
-  method: 'DELETE',
-  url: '/v1/persons/:externalId',
-  schema: {
-    operationId: 'deletePerson',
-    summary: 'Request the erasure of a person',
-    tags: ['persons'],
-    params: PersonPath,
-    querystring: Exactly({
-      keepRecordings: Type.Boolean({
-        default: false,
+export const listPersons = endpoint('listPersons', 'GET', '/v1/persons', {
+  summary: 'List persons, newest first',
+  tags: ['persons'],
+  querystring: Exactly({
+    ...PageQuery,
+    search: Type.Optional(
+      Type.String({
+        maxLength: 200,
         description:
-          'true keeps the recordings and makes them anonymous; absent or false deletes them too.',
+          'Text contained in the externalId, the name or the email. Case is ignored, and there are no wildcards. In a query a + is a space: write a plus as %2B.',
       }),
-    }),
-    response: {
-      202: Type.Object({ job: DeletionJob }),
-      ...apiErrors('invalid_request', 'person_not_found', 'deletion_in_progress'),
-    },
+    ),
+    externalId: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description:
+          'Only the person with exactly this externalId. Write a plus as %2B and a space as %20: a raw + is refused.',
+      }),
+    ),
+  }),
+  response: {
+    200: Type.Object({ persons: Type.Array(Person), nextCursor: NextCursor }),
+    ...apiErrors('invalid_request'),
   },
-} as const
+})
+
+export const getPerson = endpoint('getPerson', 'GET', '/v1/persons/:externalId', {
+  summary: 'Read a person',
+  tags: ['persons'],
+  params: PersonPath,
+  querystring: Exactly({}),
+  response: { 200: PersonReply, ...apiErrors('invalid_request', 'person_not_found') },
+})
+
+export const updatePerson = endpoint('updatePerson', 'PATCH', '/v1/persons/:externalId', {
+  summary: 'Merge properties into an existing person',
+  tags: ['persons'],
+  params: PersonPath,
+  querystring: Exactly({}),
+  body: Exactly({
+    properties: Properties,
+    externalId: Type.Optional(
+      Type.String({
+        description: 'Not needed. If sent, it must equal the one in the path.',
+      }),
+    ),
+  }),
+  response: {
+    200: PersonReply,
+    ...apiErrors(
+      'invalid_request',
+      'person_not_found',
+      'person_being_deleted',
+      'payload_too_large',
+      'unsupported_media_type',
+    ),
+  },
+})
+
+export const deletePerson = endpoint('deletePerson', 'DELETE', '/v1/persons/:externalId', {
+  summary: 'Request the erasure of a person',
+  tags: ['persons'],
+  params: PersonPath,
+  querystring: Exactly({
+    keepRecordings: Type.Boolean({
+      default: false,
+      description:
+        'true keeps the recordings and makes them anonymous; absent or false deletes them too.',
+    }),
+  }),
+  response: {
+    202: Type.Object({ job: DeletionJob }),
+    ...apiErrors('invalid_request', 'person_not_found', 'deletion_in_progress'),
+  },
+})

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
+import { endpoint } from './endpoint.ts'
 import { apiErrors, errors } from './errors.ts'
-import { Exactly } from './exactly.ts'
-import { Instant, InstantOrNull } from './page.ts'
+import { Done, Exactly, Instant, InstantOrNull, OrNull, TextOrNull } from './schemas.ts'
 
 const RemovedCounts = Type.Object({
   sessions: Type.Integer(),
@@ -22,7 +22,7 @@ export const ReceiptStatement = Exactly({
   /** The receipts of a project are numbered from 1 on, without gaps. */
   number: Type.Integer({ minimum: 1 }),
   /** SHA-256, in hex, of the project's previous receipt as it is served; null in its first. */
-  previousReceiptHash: Type.Union([Type.String(), Type.Null()]),
+  previousReceiptHash: TextOrNull,
   /** SHA-256, in hex, of the bytes of `externalIdSalt` followed by the externalId in UTF-8. */
   externalIdHash: Type.String(),
   /** 16 random bytes in hex. */
@@ -88,29 +88,24 @@ export const AnchorStatement = Exactly({
 })
 export type AnchorStatement = Static<typeof AnchorStatement>
 
-export const getReceipt = {
-  method: 'GET',
-  url: '/v1/deletion-jobs/:id/receipt',
-  schema: {
-    operationId: 'getReceipt',
-    summary: 'Read the signed receipt of a completed deletion job',
-    description:
-      'A compact JWS (EdDSA, Ed25519); its public keys are at /.well-known/jwks.json. `lethe receipt verify` checks it offline.',
-    tags: ['deletion jobs'],
-    params: Type.Object({ id: Type.String() }),
-    querystring: Exactly({}),
-    response: {
-      200: Type.Object({
-        receipt: Type.String({ description: 'A compact JWS.' }),
-        purge: Type.Union([Type.String(), Type.Null()], {
-          description:
-            'A second compact JWS, issued once the database files hold nothing of the person; null until then.',
-        }),
+export const getReceipt = endpoint('getReceipt', 'GET', '/v1/deletion-jobs/:id/receipt', {
+  summary: 'Read the signed receipt of a completed deletion job',
+  description:
+    'A compact JWS (EdDSA, Ed25519); its public keys are at /.well-known/jwks.json. `lethe receipt verify` checks it offline.',
+  tags: ['deletion jobs'],
+  params: Type.Object({ id: Type.String() }),
+  querystring: Exactly({}),
+  response: {
+    200: Type.Object({
+      receipt: Type.String({ description: 'A compact JWS.' }),
+      purge: OrNull(Type.String(), {
+        description:
+          'A second compact JWS, issued once the database files hold nothing of the person; null until then.',
       }),
-      ...apiErrors('invalid_request', 'deletion_job_not_found', 'receipt_not_found'),
-    },
+    }),
+    ...apiErrors('invalid_request', 'deletion_job_not_found', 'receipt_not_found'),
   },
-} as const
+})
 
 export const PublicKeys = Type.Object({
   keys: Type.Array(
@@ -126,15 +121,10 @@ export const PublicKeys = Type.Object({
 })
 export type PublicKeys = Static<typeof PublicKeys>
 
-export const getPublicKeys = {
-  method: 'GET',
-  url: '/.well-known/jwks.json',
-  schema: {
-    operationId: 'getPublicKeys',
-    summary: 'Read the public keys that verify receipts, as a JSON Web Key Set',
-    tags: ['deletion jobs'],
-    security: [],
-    querystring: Type.Object({}),
-    response: { 200: PublicKeys, ...errors('internal_error', 'unavailable') },
-  },
-} as const
+export const getPublicKeys = endpoint('getPublicKeys', 'GET', '/.well-known/jwks.json', {
+  summary: 'Read the public keys that verify receipts, as a JSON Web Key Set',
+  tags: ['deletion jobs'],
+  security: [],
+  querystring: Done,
+  response: { 200: PublicKeys, ...errors('internal_error', 'unavailable') },
+})
