@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, type TObject, Type } from 'typebox'
 import { DeletionJob } from './deletion-job.ts'
 import { ofProject } from './endpoint.ts'
 import { type ErrorCode, projectErrors } from './errors.ts'
@@ -123,6 +123,8 @@ export const deletionFilters = {
   ),
   to: Type.Optional(Type.String({ maxLength: 30, description: 'Requested before this instant.' })),
 }
+
+export type DeletionFilter = Static<TObject<typeof deletionFilters>>
 
 export const listDeletions = ofProject('listDeletions', 'GET', '/deletions', {
   querystring: Exactly({ ...deletionFilters, ...PageQuery }),

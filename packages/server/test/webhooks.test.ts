@@ -17,8 +17,8 @@ import { BlobFault } from '../src/blobs/blobs.ts'
 import { type ClaimedJob, claimJobs, failAttempt } from '../src/erasure/job-leases.ts'
 import { createLog } from '../src/log.ts'
 import type { Db } from '../src/sql.ts'
-import { isPublicAddress, lookupPublic } from '../src/webhooks/address.ts'
 import { type DeliveryOptions, retrySeconds, startDeliveries } from '../src/webhooks/deliver.ts'
+import { isPublicAddress, lookupPublic } from '../src/webhooks/send.ts'
 import { claimDeliveries, deleteOldDeliveries } from '../src/webhooks/store.ts'
 import {
   test as base,

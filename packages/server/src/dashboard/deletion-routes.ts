@@ -1,5 +1,6 @@
 import {
   type Deletion,
+  type DeletionFilter,
   exportDeletions,
   getDeletion,
   getReceipt,
@@ -20,13 +21,7 @@ import { type Actor, actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import type { Db, Sql } from '../sql.ts'
 import { type CsvColumns, sendCsv } from './csv.ts'
-import {
-  type DeletionFilter,
-  findDeletion,
-  listAttempts,
-  listDeletions,
-  previewDeletion,
-} from './deletion-store.ts'
+import { findDeletion, listAttempts, listDeletions, previewDeletion } from './deletion-store.ts'
 
 export function deletionRoutes(app: DashboardApp, context: DashboardContext): void {
   requestRoutes(app, context)

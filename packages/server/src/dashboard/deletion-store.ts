@@ -1,17 +1,13 @@
-import type { Deletion, DeletionAttempt } from '@lethe/contract/dashboard-deletions.ts'
-import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
+import type { Reply } from '@lethe/contract/client.ts'
+import type {
+  Deletion,
+  DeletionAttempt,
+  DeletionFilter,
+  previewDeletion as previewEndpoint,
+} from '@lethe/contract/dashboard-deletions.ts'
 import { attemptsMaximum } from '../erasure/job-leases.ts'
 import type { Position } from '../http/page.ts'
 import { fragment, join, type Sql } from '../sql.ts'
-
-export interface DeletionFilter {
-  status?: DeletionJob['status'] | 'open'
-  externalId?: string
-  keepRecordings?: boolean
-  /** Instants as PostgreSQL takes them; `to` is exclusive. */
-  from?: string
-  to?: string
-}
 
 interface DeletionRow extends Omit<Deletion, 'requestedBy' | 'attemptsMaximum'> {
   requestedBy: string
@@ -69,13 +65,7 @@ export function listAttempts(
     order by number`
 }
 
-export interface DeletionPreview {
-  persons: number
-  browsers: number
-  sessions: number
-  sessionsBeforeIdentification: number
-  bytes: number
-}
+export type DeletionPreview = Reply<typeof previewEndpoint>['body']
 
 /** What would go with these persons and their recordings. */
 export async function previewDeletion(

@@ -9,14 +9,14 @@ import {
 } from '@lethe/contract/dashboard-moments.ts'
 import type { FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
+import { addressRangeOf } from '../http/network.ts'
 import { isUuid } from '../http/parameters.ts'
-import { addressRangeOf } from '../members/address-range.ts'
+import { permissionsOf } from '../members/access.ts'
 import { type AuditNote, writeAudit, writeAuditOfWatching } from '../members/audit-store.ts'
 import { actorOf, memberOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import { hashOfToken, linkTo, newToken } from '../members/links.ts'
 import { publicUrlOf } from '../members/origin.ts'
-import { permissionsOf } from '../members/permissions.ts'
 import { lockMember } from '../members/store.ts'
 import { limitLinks } from '../members/tries.ts'
 import { existingSession, sendEvents, sessionNotFound } from '../recordings/send-events.ts'
@@ -34,8 +34,7 @@ import {
   listNotes,
   lockSession,
 } from './moment-store.ts'
-import { findSessionSummary } from './session-store.ts'
-import { tabsOf } from './session-tabs.ts'
+import { findSessionSummary, tabsOf } from './session-store.ts'
 
 const notesMaximum = 500
 const linksMaximum = 50

@@ -1,3 +1,4 @@
+import { getHome } from '@lethe/contract/dashboard-home.ts'
 import {
   addIdentityKey as addIdentityKeyEndpoint,
   createProject as createProjectEndpoint,
@@ -13,11 +14,13 @@ import {
 } from '@lethe/contract/dashboard-projects.ts'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import { blobsHealth } from '../blobs/health.ts'
 import { writeAudit } from '../members/audit-store.ts'
 import { actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
-import { createIdentitySecret, endIdentitySecrets } from '../projects/identity.ts'
+import { createIdentitySecret } from '../projects/identity.ts'
 import { addIdentityKey, listIdentityKeys, removeIdentityKey } from '../projects/identity-keys.ts'
+import { deleteProjectSecrets } from '../projects/secrets-store.ts'
 import {
   listKeySettings,
   listProjectSettings,
@@ -25,7 +28,7 @@ import {
   updateProjectSettings,
 } from '../projects/settings-store.ts'
 import { createProjectWithKeys } from '../projects/store.ts'
-import { readInstallFacts, readProjectSummary } from './project-store.ts'
+import { readDays, readHomeFacts, readInstallFacts, readProjectSummary } from './project-store.ts'
 
 export function projectRoutes(app: DashboardApp, context: DashboardContext): void {
   readingRoutes(app, context)
@@ -140,7 +143,8 @@ function identifySecretRoutes(app: DashboardApp, { db, recordings }: DashboardCo
       const { projectId } = request
       const note = noteOf(request, projectId)
       await db.begin(async (tx) => {
-        const hasEnded = await endIdentitySecrets(tx, projectId, request.query.onlyOlder ? 1 : 0)
+        const kept = request.query.onlyOlder ? 1 : 0
+        const hasEnded = await deleteProjectSecrets(tx, projectId, 'identity', kept)
         if (hasEnded) await writeAudit(tx, { ...note, action: 'project.identify_secret_removed' })
       })
       return {}
@@ -187,4 +191,24 @@ function identityKeyRoutes(app: DashboardApp, { db }: DashboardContext): void {
 function masterKeysOf(recordings: DashboardContext['recordings']) {
   if (!recordings) throw new ApiError('not_found', 'This service does not accept recordings.')
   return recordings.browserKeys.masterKeys
+}
+
+export function homeRoutes(app: DashboardApp, { db, recordings }: DashboardContext): void {
+  const health = blobsHealth(recordings?.blobs)
+  app.route({
+    ...getHome,
+    handler: async ({ projectId }) => {
+      const days = await readDays(db.sql, projectId)
+      const facts = await readHomeFacts(db.sql, projectId)
+      const { sessionId, startedAt, storedBytes, open, failed, overdue, oldestOpenAt } = facts
+      return {
+        days,
+        storedBytes,
+        lastSession: sessionId !== null && startedAt !== null ? { id: sessionId, startedAt } : null,
+        deletions: { open, failed, overdue, oldestOpenAt },
+        worker: facts.isWorkerThere ? ('ok' as const) : ('failed' as const),
+        storage: (await health()).state,
+      }
+    },
+  })
 }

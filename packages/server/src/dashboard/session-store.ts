@@ -1,33 +1,16 @@
 import type {
-  browserFamilies,
-  devices,
+  listSessions as listSessionsEndpoint,
   SessionSummary,
-  sessionSorts,
-  troubles,
 } from '@lethe/contract/dashboard-sessions.ts'
+import type { Static } from 'typebox'
 import type { Position } from '../http/page.ts'
+import { listTabs } from '../recordings/session-store.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
-export interface SessionFilter {
-  personId?: string
-  browserId?: string
-  isIdentified?: boolean
-  /** Instants as PostgreSQL takes them; `to` is exclusive. */
-  from?: string
-  to?: string
-  minimumSeconds?: number
-  isBeforeIdentification?: boolean
-  /** A part of the address it started at. */
-  page?: string
-  browser?: (typeof browserFamilies)[number]
-  device?: (typeof devices)[number]
-  /** ISO 3166-1 alpha-2. */
-  country?: string
-  /** Of its person: key and value with `=` between them. */
-  property?: string
-  with?: (typeof troubles)[number]
-  sort?: (typeof sessionSorts)[number]
-}
+export type SessionFilter = Omit<
+  Static<typeof listSessionsEndpoint.schema.querystring>,
+  'limit' | 'cursor'
+>
 
 /** A session may still go on while its last chunk is younger: they come every 30 seconds at least. */
 const liveSeconds = 60
@@ -269,4 +252,20 @@ function summaryOf(row: SessionRow): SessionSummary {
     ...session,
     person: { id: personId, externalId, name, isBeingDeleted: isBeingDeleted ?? false },
   }
+}
+
+/** The tabs of a session as the player takes them, in the order they began. */
+export async function tabsOf(
+  sql: Sql,
+  projectId: number,
+  { id, startedAt }: { id: string; startedAt: string },
+) {
+  const tabs = await listTabs(sql, projectId, id)
+  return tabs.map(({ tab, chunks, bytes, firstChunkAt, lastChunkAt }) => ({
+    id: tab,
+    chunks,
+    bytes,
+    firstChunkAt: firstChunkAt ?? startedAt,
+    lastChunkAt: lastChunkAt ?? startedAt,
+  }))
 }

@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net'
+import { isIPv4, isIPv6 } from 'node:net'
 
 /** Returns an IPv4 address in its own form if a dual-stack socket reports it as IPv6. */
 export function plainAddress(address: string): string {
@@ -16,3 +16,15 @@ export function networkOf(address: string): string {
   const groups = [...left, ...zeros, ...right].slice(0, 4)
   return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
 }
+
+/**
+ * Where a request came from, as exactly as a log needs it for years: a /24 of IPv4, a /48 of IPv6.
+ */
+export function addressRangeOf(address: string): string {
+  const network = networkOf(address)
+  if (isIPv4(network)) return `${network.split('.').slice(0, 3).join('.')}.0/24`
+  return `${network.split(':').slice(0, 3).join(':')}::/48`
+}
+
+/** By which our routes tell better-auth the address of a request; no client's header gets there. */
+export const addressHeader = 'x-lethe-address'

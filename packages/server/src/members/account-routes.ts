@@ -18,8 +18,7 @@ import { actorOf, headersOf, memberOf } from './authenticate.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { relayCookies } from './cookies.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
-import { prove, tryCode } from './proofs.ts'
-import { isRecentlyProven } from './step-up.ts'
+import { isRecentlyProven, prove, tryCode } from './proofs.ts'
 import {
   deleteLinksOf,
   deleteWaitingSignIns,

@@ -1,7 +1,7 @@
 import type { Role } from '@lethe/contract/dashboard-members.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
-import { addressHeader, addressRangeOf } from './address-range.ts'
+import { addressHeader, addressRangeOf } from '../http/network.ts'
 import type { DashboardContext } from './context.ts'
 import { cookiesOf, relayCookies } from './cookies.ts'
 

@@ -3,8 +3,8 @@ import { APIError, createAuthEndpoint } from 'better-auth/api'
 import { expireCookie, setSessionCookie } from 'better-auth/cookies'
 import { twoFactor } from 'better-auth/plugins'
 import { PostgresDialect } from 'kysely'
+import { addressHeader } from '../http/network.ts'
 import type { Pool } from '../sql.ts'
-import { addressHeader } from './address-range.ts'
 
 /** How long a sign-in lasts that is not used, and how exactly its last use is known. */
 const signInSeconds = 7 * 86_400

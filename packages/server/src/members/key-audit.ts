@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import { addressRangeOf } from '../http/network.ts'
 import type { Db } from '../sql.ts'
-import { addressRangeOf } from './address-range.ts'
 import { type NoteOfProject, writeAuditOfDeletions, writeAuditOfWatching } from './audit-store.ts'
 
 /** The routes of the server API that leave an entry in the audit log, by their operation ids. */

@@ -5,10 +5,10 @@ import {
   setUp,
 } from '@lethe/contract/dashboard-members.ts'
 import { ApiError } from '../api-error.ts'
+import { addressRangeOf } from '../http/network.ts'
 import { updateProjectSettings } from '../projects/settings-store.ts'
 import { createProjectWithKeys, listProjects } from '../projects/store.ts'
 import type { Sql } from '../sql.ts'
-import { addressRangeOf } from './address-range.ts'
 import { writeAudit } from './audit-store.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { hashOfToken } from './links.ts'

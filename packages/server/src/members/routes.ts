@@ -11,12 +11,12 @@ import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 import { isUuid } from '../http/parameters.ts'
 import type { Sql } from '../sql.ts'
+import { mayManage, permissionsOf, type Rights } from './access.ts'
 import { writeAudit } from './audit-store.ts'
 import { actorOf, memberOf } from './authenticate.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { invitationHours, linkTo, makeResetLink, newToken } from './links.ts'
 import { publicUrlOf } from './origin.ts'
-import { mayManage, permissionsOf, type Rights } from './permissions.ts'
 import {
   countOwners,
   deleteInvitation,

@@ -8,13 +8,13 @@ import {
 import { replayUrlFor } from '@lethe/contract/dashboard-replay.ts'
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
+import { permissionsOf } from './access.ts'
 import { headersOf } from './authenticate.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { relayCookies } from './cookies.ts'
 import { knownBrowserOf } from './known-browser.ts'
 import { publicUrlOf } from './origin.ts'
 import { isAnsweredByPasskey } from './passkeys.ts'
-import { permissionsOf } from './permissions.ts'
 import { tryCode } from './proofs.ts'
 import {
   completeSignIn,

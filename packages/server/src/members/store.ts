@@ -1,6 +1,6 @@
 import type { Invitation, Member, Role, SignIn } from '@lethe/contract/dashboard-members.ts'
 import { fragment, type Sql } from '../sql.ts'
-import type { Rights } from './permissions.ts'
+import type { Rights } from './access.ts'
 
 const memberColumns = fragment`
   id, name, email, role, may_delete_persons as "mayDeletePersons",

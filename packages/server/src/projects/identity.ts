@@ -30,29 +30,14 @@ export async function readIdentityRules(
   }
 }
 
-/** The newest first. One that an older version kept in clear is wrapped, where it was found. */
+/** The newest first. */
 export async function readIdentitySecrets(
   db: Db,
   masterKeys: MasterKeys,
   projectId: number,
 ): Promise<string[]> {
-  const [project] = await db.short<{ clear: string | null }>`
-    select identify_secret as clear from projects where id = ${projectId}`
-  const clear = project?.clear ?? null
-  if (clear !== null) await wrapIdentitySecret(db, masterKeys, projectId, clear)
   const secrets = await readProjectSecrets(db.short, masterKeys, projectId, 'identity')
   return secrets.map((secret) => secret.toString('hex'))
-}
-
-function wrapIdentitySecret(db: Db, masterKeys: MasterKeys, projectId: number, clear: string) {
-  return db.begin(async (tx) => {
-    const cleared = await tx`
-      update projects set identify_secret = null
-      where id = ${projectId} and identify_secret = ${clear}
-      returning id`
-    if (cleared.length === 0) return
-    await createProjectSecret(tx, masterKeys, projectId, 'identity', Buffer.from(clear, 'hex'))
-  })
 }
 
 /** Creates a secret; the one before goes on working, and any older one ends. */
@@ -64,22 +49,6 @@ export async function createIdentitySecret(
   const secret = await createProjectSecret(tx, masterKeys, projectId, 'identity')
   await deleteProjectSecrets(tx, projectId, 'identity', identitySecretsMaximum)
   return secret.toString('hex')
-}
-
-/** Ends all secrets, or with `kept` 1 all but the newest. Returns whether there were any. */
-export async function endIdentitySecrets(
-  tx: Sql,
-  projectId: number,
-  kept: 0 | 1,
-): Promise<boolean> {
-  const inClear =
-    kept === 0
-      ? await tx`
-          update projects set identify_secret = null
-          where id = ${projectId} and identify_secret is not null
-          returning id`
-      : []
-  return (await deleteProjectSecrets(tx, projectId, 'identity', kept)) || inClear.length > 0
 }
 
 /**

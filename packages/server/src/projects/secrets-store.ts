@@ -45,8 +45,8 @@ export async function createProjectSecret(
   masterKeys: MasterKeys,
   projectId: number,
   purpose: SecretPurpose,
-  secret: Buffer = randomBytes(secretBytes),
 ): Promise<Buffer> {
+  const secret = randomBytes(secretBytes)
   const { masterKeyId, wrapped } = wrapDataKey(masterKeys, secret, ownerOf(projectId, purpose))
   await sql`
     insert into project_secrets (project_id, purpose, master_key_id, wrapped)

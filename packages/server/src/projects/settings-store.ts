@@ -1,14 +1,15 @@
 import type {
   DashboardKey,
   DashboardProject,
-  IdentityProofs,
+  updateProject,
 } from '@lethe/contract/dashboard-projects.ts'
+import type { Static } from 'typebox'
 import { fragment, type Sql } from '../sql.ts'
 import { assertKeyIsThere, lockProject } from './identity-keys.ts'
 import { setSuppression } from './suppressions.ts'
 
-const hasSecret = fragment`(identify_secret is not null or exists (
-    select from project_secrets s where s.project_id = projects.id and s.purpose = 'identity'))`
+const hasSecret = fragment`exists (
+    select from project_secrets s where s.project_id = projects.id and s.purpose = 'identity')`
 
 const projectColumns = fragment`
   id::text as id, name, created_at as "createdAt", retention_days as "retentionDays",
@@ -29,23 +30,11 @@ export async function readProjectSettings(sql: Sql, id: number): Promise<Dashboa
   return project as DashboardProject
 }
 
-export interface ProjectChanges {
-  name?: string
-  retentionDays?: number
-  identifiedDays?: number
-  masking?: string
-  sampleRate?: number
-  recordsAssets?: boolean
-  suppressesErased?: boolean
-  identityProofs?: IdentityProofs
-  allowsWithdrawal?: boolean
-}
-
 /** What is not given stays as it is. */
 export async function updateProjectSettings(
   sql: Sql,
   id: number,
-  changes: ProjectChanges,
+  changes: Static<typeof updateProject.schema.body>,
 ): Promise<DashboardProject> {
   const { name, retentionDays, identifiedDays, masking, sampleRate } = changes
   const { suppressesErased, identityProofs, allowsWithdrawal, recordsAssets } = changes

@@ -17,8 +17,8 @@ import { type AuditNote, writeAudit } from '../members/audit-store.ts'
 import { actorOf } from '../members/authenticate.ts'
 import type { DashboardApp, DashboardContext } from '../members/context.ts'
 import type { Sql } from '../sql.ts'
-import { isPublicAddress, literalAddress } from './address.ts'
 import { webhookSecret } from './secret.ts'
+import { isPublicAddress, literalAddress } from './send.ts'
 import {
   advanceSecret,
   deleteWebhook,
