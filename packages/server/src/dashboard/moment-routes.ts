@@ -34,7 +34,8 @@ import {
   listNotes,
   lockSession,
 } from './moment-store.ts'
-import { findSessionSummary, tabsOf } from './session-store.ts'
+import { findSessionSummary } from './session-store.ts'
+import { tabsOf } from './session-tabs.ts'
 
 const notesMaximum = 500
 const linksMaximum = 50

@@ -19,8 +19,8 @@ import {
   findSessionSummary,
   listSessions,
   type SessionFilter,
-  tabsOf,
 } from './session-store.ts'
+import { tabsOf } from './session-tabs.ts'
 
 export function sessionRoutes(app: DashboardApp, context: DashboardContext): void {
   const { db, cursors, recordings, log } = context

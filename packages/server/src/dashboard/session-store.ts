@@ -4,7 +4,6 @@ import type {
 } from '@lethe/contract/dashboard-sessions.ts'
 import type { Static } from 'typebox'
 import type { Position } from '../http/page.ts'
-import { listTabs } from '../recordings/session-store.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
 export type SessionFilter = Omit<
@@ -252,20 +251,4 @@ function summaryOf(row: SessionRow): SessionSummary {
     ...session,
     person: { id: personId, externalId, name, isBeingDeleted: isBeingDeleted ?? false },
   }
-}
-
-/** The tabs of a session as the player takes them, in the order they began. */
-export async function tabsOf(
-  sql: Sql,
-  projectId: number,
-  { id, startedAt }: { id: string; startedAt: string },
-) {
-  const tabs = await listTabs(sql, projectId, id)
-  return tabs.map(({ tab, chunks, bytes, firstChunkAt, lastChunkAt }) => ({
-    id: tab,
-    chunks,
-    bytes,
-    firstChunkAt: firstChunkAt ?? startedAt,
-    lastChunkAt: lastChunkAt ?? startedAt,
-  }))
 }
