@@ -22,8 +22,8 @@ interface Layers {
   policy: boolean
 }
 
-/** Builds the replay frame as it is served. Returns the folder, which is the caller's to remove. */
-export async function buildReplay({ filter }: Pick<Layers, 'filter'>): Promise<string> {
+/** Builds the replay frame without its filter. Returns the folder, which is the caller's to remove. */
+export async function buildUnfiltered(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'lethe-replay-'))
   await build({
     root,
@@ -34,16 +34,14 @@ export async function buildReplay({ filter }: Pick<Layers, 'filter'>): Promise<s
       emptyOutDir: true,
       rolldownOptions: { input: join(root, 'replay.html') },
     },
-    ...(!filter && {
-      plugins: [
-        {
-          name: 'no-filter',
-          enforce: 'pre',
-          resolveId: (id: string) =>
-            id === './filter.ts' ? join(import.meta.dirname, 'no-filter.ts') : undefined,
-        },
-      ],
-    }),
+    plugins: [
+      {
+        name: 'no-filter',
+        enforce: 'pre',
+        resolveId: (id: string) =>
+          id === './filter.ts' ? join(import.meta.dirname, 'no-filter.ts') : undefined,
+      },
+    ],
   })
   return folder
 }
