@@ -1,6 +1,7 @@
 import type { attributes, eventWithTime, serializedNodeWithId } from '@rrweb/types'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { byDepth } from '../../server/test/proof/deep.ts'
 import { createMasker, type MaskEvent } from '../src/masking/masker.ts'
 import { tightest } from '../src/masking/preset.ts'
 import { maskEmails, maskPatterns } from '../src/masking/text.ts'
@@ -254,10 +255,10 @@ describe.each([
           }
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: byDepth(500, 1500) },
     )
     // Otherwise the property would hold for want of anything to hide.
-    expect(canaries).toBeGreaterThan(3000)
+    expect(canaries).toBeGreaterThan(byDepth(1000, 3000))
   })
 
   test('a snapshot masked in slices is the one masked at once, and so is what follows', () => {
@@ -280,10 +281,10 @@ describe.each([
           for (const event of rest) expect(sliced(event)).toEqual(whole(event))
         },
       ),
-      { numRuns: 300 },
+      { numRuns: byDepth(100, 300) },
     )
     // Otherwise every page would have been done in one slice.
-    expect(turns).toBeGreaterThan(200)
+    expect(turns).toBeGreaterThan(byDepth(66, 200))
   })
 
   test('what is masked keeps its shape: the same nodes, in the same places', () => {
@@ -331,9 +332,9 @@ describe.each([
           expect(CANARY.exec(masked.replace(/(?<=\d)[ \u00a0-](?=\d)/g, ''))?.[0]).toBeUndefined()
         }
       }),
-      { numRuns: 300 },
+      { numRuns: byDepth(100, 300) },
     )
-    expect(canaries).toBeGreaterThan(600)
+    expect(canaries).toBeGreaterThan(byDepth(200, 600))
   })
 })
 
@@ -373,7 +374,7 @@ describe('open', () => {
         const mask = createMasker({ preset: 'open', unmask: true })
         for (const event of events) expect(JSON.stringify(mask(event))).not.toMatch(CANARY)
       }),
-      { numRuns: 500 },
+      { numRuns: byDepth(200, 500) },
     )
   })
 })
