@@ -189,7 +189,7 @@ describe('recordings.md', () => {
   const page = 'docs/recordings.md'
 
   test('its commands hold a public key to origins', limit, async ({ address, project }) => {
-    const { env } = await serving(address, project)
+    const env = await commandShell(address)
     const made = await run(
       'bash',
       ['-c', `lethe keys create --project ${project.id} --kind public --name page --json`],
@@ -223,7 +223,7 @@ describe('recordings.md', () => {
 
 describe('security.md', () => {
   test('its commands rotate a secret key', limit, async ({ address, project }) => {
-    const { env } = await serving(address, project)
+    const env = await commandShell(address)
     const commands = blockOf('docs/security.md', 'sh').replace(
       /--project 1/g,
       `--project ${project.id}`,
@@ -283,15 +283,18 @@ async function load(code: string) {
   return import(pathToFileURL(file).href)
 }
 
-/** A service with a worker, and the environment of a shell that reaches it and has the command. */
-async function serving(address: DbAddress, project: TestProject) {
+/** The environment of a shell that has the command. */
+async function commandShell(address: DbAddress) {
   const settings = await newEnvironment(address, ofDatabase)
-  const { found: url } = await startLethe(['serve'], settings, greeting)
   const bin = newFolder()
   symlinkSync(inject('command'), join(bin, 'lethe'))
   const PATH = `${bin}:${dirname(process.execPath)}:${settings.PATH}`
-  return {
-    url,
-    env: { ...settings, PATH, LETHE_URL: url, LETHE_SECRET_KEY: project.secretKey },
-  }
+  return { ...settings, PATH }
+}
+
+/** A service with a worker, and the environment of a shell that reaches it too. */
+async function serving(address: DbAddress, project: TestProject) {
+  const env = await commandShell(address)
+  const { found: url } = await startLethe(['serve'], env, greeting)
+  return { url, env: { ...env, LETHE_URL: url, LETHE_SECRET_KEY: project.secretKey } }
 }
