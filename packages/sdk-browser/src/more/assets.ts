@@ -19,21 +19,21 @@ const FONT = /^(?:font\/|application\/(?:x-)?(?:font|vnd\.ms-fontobject|octet-st
 type Options = Pick<MoreOptions, 'platform' | 'sessions' | 'masking' | 'add' | 'idOf'>
 
 /**
- * Puts images and fonts into the recording: the bytes of each once a tab and session, as the event
- * `lethe:asset` `{ key, data }`, and after each snapshot what they belong to: `{ key, id }` for an
- * image, `{ key, css, parent }` for a font, `{ key, urls, parent }` for what style sheets draw. They
- * are fetched without credentials, so what only the visitor may see is not among them.
+ * Records images and fonts as `lethe:asset` events: the bytes as `{ key, data }`, once per tab and
+ * session, and after each snapshot where they are used: `{ key, id }` for an image element,
+ * `{ key, css, parent }` for a font, `{ key, urls, parent }` for images in style sheets. They are
+ * fetched without credentials, so assets that only the visitor may see are not recorded.
  */
 export function watchAssets({ platform, sessions, masking, add, idOf }: Options) {
   const loaded = new Map<string, Promise<string | undefined>>()
   const sent = createSent(platform, () => sessions.current()?.sessionId)
-  /** What the recording knows of since its last snapshot. */
-  let told = new WeakMap<object, string>()
+  /** The URLs recorded for each object since the last snapshot. */
+  let recorded = new WeakMap<object, string>()
   const load = createLoader()
   let isOver = false
   let cancel: (() => void) | undefined
 
-  /** The key of what a URL leads to, once its bytes are in the recording. */
+  /** Returns the key of the asset at a URL once its bytes are recorded. */
   const keyOf = async (url: string, type: RegExp) => {
     if (!/^(?:https?|blob):/.test(url)) return undefined
     const known = loaded.get(url) ?? load(url, type).catch(() => undefined)
@@ -47,12 +47,12 @@ export function watchAssets({ platform, sessions, masking, add, idOf }: Options)
     }
     return key
   }
-  const tell = async (of: object, url: string, type: RegExp, about: object) => {
-    if (told.get(of) === url) return
-    const here = told
-    told.set(of, url)
+  const record = async (of: object, url: string, type: RegExp, usage: object) => {
+    if (recorded.get(of) === url) return
+    const before = recorded
+    recorded.set(of, url)
     const key = await keyOf(url, type)
-    if (key && here === told) add('lethe:asset', { key, ...about })
+    if (key && before === recorded) add('lethe:asset', { key, ...usage })
   }
   const isWanted = () =>
     masking()?.preset !== 'strict' && sessions.current()?.settings.assets !== false
@@ -61,16 +61,16 @@ export function watchAssets({ platform, sessions, masking, add, idOf }: Options)
     const images = [...document.images].filter(({ complete }) => complete)
     for (const image of images) {
       const id = idOf(image)
-      if (id > 0 && !image.closest(HIDDEN)) await tell(image, image.currentSrc, IMAGE, { id })
+      if (id > 0 && !image.closest(HIDDEN)) await record(image, image.currentSrc, IMAGE, { id })
     }
     const parent = idOf(document.head)
     if (parent < 1) return
-    for (const { rule, url, css } of usedFonts()) await tell(rule, url, FONT, { css, parent })
+    for (const { rule, url, css } of usedFonts()) await record(rule, url, FONT, { css, parent })
     const level = LEVELS[masking()?.preset ?? 'strict']
     for await (const { of, url, urls, shared } of drawn.seen(level)) {
-      // Of images that have one address in the recording none is shown.
+      // Images that share an address in the recording can't be told apart, so none is shown.
       if (shared.length) add('lethe:asset', { key: '', urls: shared, parent })
-      if (urls.length) await tell(of, url, IMAGE, { urls, parent })
+      if (urls.length) await record(of, url, IMAGE, { urls, parent })
     }
   }
   const soon = quiet(() => {
@@ -82,7 +82,7 @@ export function watchAssets({ platform, sessions, masking, add, idOf }: Options)
   const drawn = watchDrawn(platform, soon)
   const ends = [
     drawn.end,
-    // Of an element it never comes as far as the window.
+    // An element's load event doesn't reach the window.
     listen(document, 'load', soon, { capture: true }),
     listen(window, 'load', soon),
     listen(document.fonts, 'loadingdone', soon),
@@ -91,7 +91,7 @@ export function watchAssets({ platform, sessions, masking, add, idOf }: Options)
   return {
     seen({ type }: eventWithTime) {
       if (type !== 2) return
-      told = new WeakMap()
+      recorded = new WeakMap()
       drawn.forget()
       soon()
     },
@@ -103,7 +103,7 @@ export function watchAssets({ platform, sessions, masking, add, idOf }: Options)
   }
 }
 
-/** Fetches what is of a kind and not too large, up to so much a page, as a data URL. */
+/** Returns a function that fetches an asset as a data URL, within the limits per asset and page. */
 function createLoader() {
   let bytes = 0
   return async (url: string, type: RegExp) => {
@@ -139,7 +139,7 @@ const dataOf = (blob: Blob) =>
     reader.readAsDataURL(blob)
   })
 
-/** Tells contents apart; nobody gains by two that are taken for one but in a recording of their own. */
+/** A hash that isn't collision-resistant: a page could only confuse assets in its own recording. */
 function hashOf(text: string) {
   let [high, low] = [0xdeadbeef, 0x41c6ce57]
   for (let at = 0; at < text.length; at++) {

@@ -9,18 +9,18 @@ const RAGE_MILLISECONDS = 1_000
 const RAGE_PIXELS = 30
 const DEAD_MILLISECONDS = 2_000
 
-/** What promises to do something when clicked. */
+/** Elements that users expect to do something when clicked. */
 const CONTROL =
   'a[href],button,summary,[role=button],[role=link],[role=menuitem],[role=tab],[role=switch],[onclick],input[type=button],input[type=submit]'
-/** Where several clicks are usual, or what follows is not seen from here. */
+/** Elements that are often clicked repeatedly, or whose reaction can't be observed. */
 const QUIET =
   'input:not([type=button],[type=submit]),textarea,select,canvas,video,audio,iframe,[contenteditable],[data-lethe-block],[data-lethe-ignore]'
-/** Leads out of the page, or to a download: the page itself does not change. */
+/** Links that leave the page or start a download: the page itself does not change. */
 const LEAVING = 'a[href][target],a[download],a[href^="mailto:"],a[href^="tel:"],a[href^="sms:"]'
 
-/** rrweb's sources of changes that are a reaction to a click: not the pointer, nor the selection. */
-const ANSWERS = new Set<number>([0, 3, 4, 5, 7, 8, 13, 15])
-/** What shows that something came of a click, though nothing changed in the page. */
+/** The rrweb sources that count as a reaction to a click: not the pointer or the selection. */
+const REACTIONS = new Set<number>([0, 3, 4, 5, 7, 8, 13, 15])
+/** Events that show a reaction to a click even if the page does not change. */
 const ACTIONS = ['submit', 'invalid', 'popstate', 'hashchange', 'copy', 'fullscreenchange']
 
 interface Click {
@@ -30,8 +30,8 @@ interface Click {
 }
 
 /**
- * Tells of rage clicks (three in a second on one place) and of dead ones: on a control, and then
- * for two seconds no change of the page, no request and no navigation.
+ * Reports rage clicks (three within a second in one place) and dead clicks (on a control, followed
+ * by two seconds without a page change, request or navigation).
  */
 export function watchClicks(
   { platform, idOf }: Pick<MoreOptions, 'platform' | 'idOf'>,
@@ -41,7 +41,7 @@ export function watchClicks(
   let actedAt = 0
   const waiting = new Set<() => void>()
 
-  const say = (kind: 'rage' | 'dead', node: Node) => {
+  const report = (kind: 'rage' | 'dead', node: Node) => {
     const id = idOf(node)
     if (id > 0) tell('lethe.click', { kind, id })
   }
@@ -52,22 +52,22 @@ export function watchClicks(
     row = [...row.filter(isNear), { at, x, y }]
     return row.length === RAGE_CLICKS && document.getSelection()?.isCollapsed !== false
   }
-  const awaitAnswer = (control: Element, event: MouseEvent) => {
+  const awaitReaction = (control: Element, event: MouseEvent) => {
     const at = elapsed()
     const cancel = platform.after(DEAD_MILLISECONDS, () => {
       waiting.delete(cancel)
-      if (actedAt < at && !isFollowed(control, event)) say('dead', control)
+      if (actedAt < at && !isFollowed(control, event)) report('dead', control)
     })
     waiting.add(cancel)
   }
   const clicked = quiet((event: MouseEvent) => {
     const target = event.composedPath()[0]
-    // Keys click too.
+    // The keyboard also causes click events, with a detail of 0.
     if (!event.isTrusted || !event.detail || !(target instanceof Element)) return
     if (target.closest(QUIET)) return
-    if (isRage(event)) say('rage', target)
+    if (isRage(event)) report('rage', target)
     const control = target.closest(CONTROL)
-    if (control && !control.matches(LEAVING)) awaitAnswer(control, event)
+    if (control && !control.matches(LEAVING)) awaitReaction(control, event)
   })
   const act = () => {
     actedAt = elapsed()
@@ -76,13 +76,13 @@ export function watchClicks(
   const ends = [
     listen(window, 'click', clicked, options),
     ...ACTIONS.map((type) => listen(window, type, act, options)),
-    // Of the window itself: a dialog, another window. One of a field is a change of focus.
+    // The window loses focus to a dialog or another window. On a field, blur only moves the focus.
     listen(window, 'blur', ({ target }) => target === window && act(), options),
   ]
   return {
     act,
     seen(event: eventWithTime) {
-      if (event.type === 3 && ANSWERS.has(event.data.source)) act()
+      if (event.type === 3 && REACTIONS.has(event.data.source)) act()
     },
     end() {
       for (const end of [...ends, ...waiting]) end()
@@ -90,7 +90,7 @@ export function watchClicks(
   }
 }
 
-/** Whether the browser itself follows a link: a slow page is no dead link. */
+/** Whether the browser follows the link itself: a slow page is not a dead click. */
 function isFollowed(control: Element, { defaultPrevented }: MouseEvent) {
   const href = control instanceof HTMLAnchorElement ? control.href : ''
   const here = location.href.replace(/#.*/s, '')

@@ -5,8 +5,8 @@ import type { Store } from '../storage.ts'
 const AGE_SECONDS = 365 * 86_400
 
 /**
- * Keeps what tabs share in cookies of a domain, so that its subdomains are one browser. What this
- * origin knew already goes with it. Where the browser keeps no such cookie, all stays as it was.
+ * Stores the state that tabs share in cookies of a domain, so that its subdomains are one browser.
+ * Moves this origin's existing state there. Changes nothing if the browser rejects such a cookie.
  */
 export function shareByCookie(platform: Platform, domain: string, key: string) {
   const cookies = cookieStore(domain)
@@ -27,7 +27,7 @@ function cookieStore(domain: string): Store {
   const write = (name: string, value: string, seconds: number) => {
     const secure = location.protocol === 'https:' ? ';secure' : ''
     const kept = `domain=${domain};path=/;max-age=${seconds};samesite=lax${secure}`
-    // biome-ignore lint/suspicious/noDocumentCookie: other browsers than Chromium have nothing else, and it is read in calls
+    // biome-ignore lint/suspicious/noDocumentCookie: only Chromium has the Cookie Store API, and it is asynchronous
     document.cookie = `${name}=${encodeURIComponent(value)};${kept}`
   }
   return {

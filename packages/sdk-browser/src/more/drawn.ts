@@ -7,28 +7,28 @@ import { HIDDEN, rulesOfPage } from './rules.ts'
 const LOADED_MAXIMUM = 2_000
 
 const PSEUDO_ELEMENT = /(^|[\s>+~,(])?:(?::[\w-]+(?:\([^)]*\))?|(?:before|after)(?![\w-]))/g
-/** What holds for a moment: what was loaded for it is shown again in the replay. */
-const MOMENT = /:(?:hover|active|focus(?:-visible|-within)?)(?![\w-])/g
+/** Temporary states: their images are recorded too, because the replay can show the state again. */
+const TEMPORARY = /:(?:hover|active|focus(?:-visible|-within)?)(?![\w-])/g
 
-/** An image that style sheets draw. */
+/** An image in a style sheet or style attribute. */
 export interface Drawn {
-  /** One object for each address and its names. */
+  /** Always the same object for the same `url` and `urls`. */
   of: object
   url: string
-  /** What the recording calls it: resolved, and as it was written. */
+  /** Its addresses in the recording: resolved, and as written. */
   urls: string[]
-  /** Those that the recording calls another image as well, where that is new. */
+  /** Those that have just turned out to stand for another image too. */
   shared: string[]
 }
 
 /**
- * The images that the page's style sheets and style attributes draw: what the browser has loaded for
- * them, where an element that is shown has such a rule.
+ * Finds the images that the browser has loaded for style sheets and style attributes, if an unmasked
+ * element uses them.
  */
 export function watchDrawn(platform: Platform, changed: () => void) {
   const loaded = new Set<string>()
   const known = new Map<string, object>()
-  /** Which address the recording calls so; null for more than one. */
+  /** From an address in the recording to the original URL; null if there are several. */
   const named = new Map<string, string | null>()
   const end = observe('resource', true, ({ name, initiatorType }: PerformanceResourceTiming) => {
     if (initiatorType !== 'css' || loaded.size >= LOADED_MAXIMUM || loaded.has(name)) return
@@ -49,7 +49,7 @@ export function watchDrawn(platform: Platform, changed: () => void) {
   }
   return {
     end,
-    /** A snapshot knows of nothing. */
+    /** Call it for each snapshot: addresses recorded before no longer count. */
     forget: () => named.clear(),
     async *seen(level: number): AsyncGenerator<Drawn> {
       if (!loaded.size) return
@@ -99,10 +99,10 @@ function* placesOfPage(): Generator<Place> {
   }
 }
 
-/** Whether the rule is one of an element that the recording shows. */
+/** Whether the rule applies to an element that the recording shows. */
 function isAnyShown(rule: CSSStyleRule) {
   const elements = selectorOf(rule)
-    .replace(MOMENT, '')
+    .replace(TEMPORARY, '')
     .replace(PSEUDO_ELEMENT, (_, before) => (before === undefined ? '' : `${before}*`))
   const hidden = HIDDEN.split(',').map((each) => `${each},${each} *`)
   try {
@@ -112,7 +112,7 @@ function isAnyShown(rule: CSSStyleRule) {
   }
 }
 
-/** With the rules around it that it is relative to. */
+/** The rule's selector, combined with those of the rules it is nested in. */
 function selectorOf({ selectorText, parentRule }: CSSStyleRule): string {
   if (!(parentRule instanceof CSSStyleRule)) return selectorText
   const outer = `:is(${selectorOf(parentRule)})`

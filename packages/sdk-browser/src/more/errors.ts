@@ -3,14 +3,14 @@ import { listen, together } from '../recording/page-natives.ts'
 import { spy } from '../recording/spies.ts'
 import type { Tell } from './signals.ts'
 
-/** Errors and rejections that nothing handled. */
+/** Reports uncaught errors and rejections. */
 export function watchErrors(tell: Tell): () => void {
   const ends = [
     listen(
       window,
       'error',
       quiet(({ message, filename, lineno, colno, error }: ErrorEvent) => {
-        // One of an image or a script that did not load has none.
+        // An image or script that failed to load has no message.
         if (typeof message !== 'string') return
         const source = filename && `${filename}:${lineno}:${colno}`
         tell('lethe.error', { message, ...(source && { source }), ...stackOf(error) })
@@ -20,7 +20,10 @@ export function watchErrors(tell: Tell): () => void {
       window,
       'unhandledrejection',
       quiet(({ reason }: PromiseRejectionEvent) => {
-        tell('lethe.error', { message: `Uncaught (in promise) ${say(reason)}`, ...stackOf(reason) })
+        tell('lethe.error', {
+          message: `Uncaught (in promise) ${describe(reason)}`,
+          ...stackOf(reason),
+        })
       }),
     ),
   ]
@@ -29,39 +32,39 @@ export function watchErrors(tell: Tell): () => void {
 
 const CONSOLE = ['error', 'warn'] as const
 
-/** What the page prints as an error or a warning. */
+/** Reports what the page prints with `console.error` and `console.warn`. */
 export function watchConsole(tell: Tell): () => void {
-  let isTelling = false
+  let isReporting = false
   const ends = CONSOLE.map((level) =>
     spy(console, level, (_, input) => {
-      // Reading what was printed may print.
-      if (isTelling) return
-      isTelling = true
+      // Reading the arguments may itself print to the console.
+      if (isReporting) return
+      isReporting = true
       try {
         const text = format(input)
         if (!text.startsWith('lethe: ')) tell('lethe.console', { level, text })
       } finally {
-        isTelling = false
+        isReporting = false
       }
     }),
   )
   return together(ends)
 }
 
-/** As the console prints it, without what is no text. */
+/** Formats the arguments as the console does, but describes objects only by their kind. */
 function format([first, ...rest]: unknown[]): string {
-  if (typeof first !== 'string') return [first, ...rest].map(say).join(' ')
+  if (typeof first !== 'string') return [first, ...rest].map(describe).join(' ')
   const text = first.replace(/%([sdifoOc%])/g, (whole, kind) => {
     if (kind === '%') return '%'
     if (!rest.length) return whole
-    const value = say(rest.shift())
+    const value = describe(rest.shift())
     return kind === 'c' ? '' : value
   })
-  return [text, ...rest.map(say)].join(' ')
+  return [text, ...rest.map(describe)].join(' ')
 }
 
-/** Text as it is; of an error its message; of anything else only what it is. */
-function say(value: unknown): string {
+/** Returns text unchanged, an error's name and message, and only the kind of anything else. */
+function describe(value: unknown): string {
   if (value instanceof Error || (globalThis.DOMException && value instanceof DOMException)) {
     return `${value.name}: ${value.message}`
   }

@@ -7,7 +7,7 @@ interface UsedFont {
   css: string
 }
 
-/** Fonts of readable style sheets that the page has used. */
+/** Returns the fonts from readable style sheets that the page has loaded. */
 export function usedFonts(): UsedFont[] {
   const used = new Set<string>()
   for (const face of document.fonts) if (face.status === 'loaded') used.add(nameOf(face))
@@ -30,7 +30,7 @@ export function usedFonts(): UsedFont[] {
 
 type Described = { [name in 'family' | 'weight' | 'style' | 'unicodeRange']?: string | undefined }
 
-/** The CSSOM leaves out what is as usual, a font face does not. */
+/** A comparable name: the CSSOM omits default values, a `FontFace` includes them. */
 const nameOf = ({ family, weight, style, unicodeRange }: Described) =>
   [
     family?.replace(/["']/g, ''),

@@ -9,11 +9,11 @@ import { shareByCookie } from './cookie.ts'
 const checks = new WeakMap<Asked, () => void>()
 
 /**
- * Begins and ends recording as the settings of a page say: on which pages, and after `start()`. A
- * page of an application is left in the call that changes the address.
+ * Starts and stops recording as `options.start` says. In a single-page application, recording stops
+ * within the call that changes the URL.
  */
 export function guard(asked: Asked, begin: () => void, end: () => void) {
-  // It was stopped while this was on its way.
+  // Recording was stopped while this code was loading.
   if (asked.isStarted === false) return
   const check = checks.get(asked) ?? createCheck(asked, begin, end)
   checks.set(asked, check)
@@ -37,7 +37,7 @@ function createCheck(asked: Asked, begin: () => void, end: () => void) {
   if (options.cookieDomain) shareByCookie(platform, options.cookieDomain, key)
   return quiet(() => {
     const isHere = !never?.some(isOn) && (!only || only.some(isOn))
-    // What the cookies say may be of another subdomain.
+    // The cookie may hold a choice made on another subdomain.
     const isDenied = rememberedConsent(platform.shared) === 'denied'
     if (isHere && !isDenied && (on !== 'call' || asked.isStarted)) begin()
     else end()

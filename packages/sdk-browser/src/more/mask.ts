@@ -8,19 +8,19 @@ const READ_CHARACTERS_MAXIMUM = 10_000
 const CHARACTERS_MAXIMUM = 2_000
 const STACK_LINES_MAXIMUM = 20
 
-/** What code says of an error before it says anything of data. */
+/** The name of an error: it comes from code and contains no data. */
 const NAME = /^(?:Uncaught )?(?:\(in promise\) )?[A-Z]\w*(?:Error|Exception)(?::|$)/
 const FRAME = /^\s*at |@.*:\d+:\d+$/
 const URL_IN_TEXT =
   /((?:https?|wss?|ftp|file|blob):[^\s"'`()<>]+?|[^\s"'`()<>]*\?[^\s"'`()<>]*?)((?::\d+){0,2})(?=[.,;:!]?(?:[\s"'`()<>]|$))/g
-/** An address of another kind than a page can have, or none at all. */
-const NO_PATH = /^\s*(?!https?:|blob:)[a-z][a-z\d+.-]*:/i
+/** A URL whose scheme is not that of a page, or text that only looks like a URL. */
+const OTHER_SCHEME = /^\s*(?!https?:|blob:)[a-z][a-z\d+.-]*:/i
 const SCRIPT = /\.(?:m?js|css|wasm|html)$/
 
 /**
- * A signal with only what a preset lets be seen: of texts what it lets be seen of the page, and of
- * errors under `strict` their names. `typed` is in no preset, as little as in a field. What is not
- * one of the contract's fields goes.
+ * Returns a copy of a signal with only what the preset shows: texts are masked like the page's, and
+ * under `strict` only the names of errors remain. Every preset hides the values in `typed`. Fields
+ * that are not in the contract are dropped.
  */
 export function maskSignal<T extends RecordedTag>(
   _tag: T,
@@ -35,17 +35,17 @@ export function maskSignal<T extends RecordedTag>(
     if (typeof value !== 'string') continue
     const text = hideTyped(cut(value), typed)
     if (/^(?:message|text)$/.test(name)) masked[name] = maskWords(text, level)
-    else if (/^(?:url|source)$/.test(name)) masked[name] = maskPlace(text, level)
+    else if (/^(?:url|source)$/.test(name)) masked[name] = maskLocation(text, level)
     else if (name === 'stack') masked[name] = maskStack(text, level)
     else if (/^(?:method|kind|level|name)$/.test(name)) masked[name] = code(value)
   }
   return masked as unknown as RecordedEvents[T]
 }
 
-/** Words of the protocol; a page can give a request any method. */
+/** Allows only a short word, because a page can use any text as a request's method. */
 const code = (value: string) => (/^[A-Za-z]{1,10}$/.test(value) ? value : '*')
 
-/** Not in the middle of a word, where nothing would tell an address any more. */
+/** Cuts at white space: part of an email address would no longer be recognized. */
 const cut = (text: string) =>
   text.length > READ_CHARACTERS_MAXIMUM
     ? text.slice(0, READ_CHARACTERS_MAXIMUM).replace(/\S*$/, '')
@@ -62,12 +62,12 @@ function maskWords(text: string, level: number) {
   return (name + (level === 2 ? stars(rest) : maskUrlsIn(rest, level))).slice(0, CHARACTERS_MAXIMUM)
 }
 
-/** Addresses, what gives access, and personal patterns in a text that is no URL itself. */
+/** Masks URLs, secrets and patterns of personal data in a text. */
 function maskUrlsIn(text: string, level: number) {
   let masked = ''
   let done = 0
   for (const { 0: whole, 1: url = '', 2: place = '', index } of text.matchAll(URL_IN_TEXT)) {
-    masked += maskOther(text.slice(done, index), level) + maskPlace(url, level) + place
+    masked += maskOther(text.slice(done, index), level) + maskLocation(url, level) + place
     done = index + whole.length
   }
   return masked + maskOther(text.slice(done), level)
@@ -78,14 +78,14 @@ function maskOther(text: string, level: number) {
   return level ? maskPatterns(masked) : masked
 }
 
-function maskPlace(url: string, level: number) {
+function maskLocation(url: string, level: number) {
   const [, address = '', place = ''] = /^(.*?)((?::\d+){0,2})$/s.exec(url) ?? []
   const kind: UrlKind = SCRIPT.test(address) ? 'asset' : 'page'
   const masked = level ? maskUrl(address, kind) : maskTokens(address, kind)
-  return (NO_PATH.test(masked) ? maskSecretWords(masked) : masked) + place
+  return (OTHER_SCHEME.test(masked) ? maskSecretWords(masked) : masked) + place
 }
 
-/** Frames alone: above them stands the message again. */
+/** Keeps only the frames: the lines above them repeat the message. */
 function maskStack(stack: string, level: number) {
   return stack
     .split('\n')
@@ -94,7 +94,7 @@ function maskStack(stack: string, level: number) {
     .map((line) => {
       if (level < 2) return maskUrlsIn(line, level)
       const [url] = line.match(URL_IN_TEXT) ?? []
-      return url ? `    at ${maskPlace(url, level)}` : ''
+      return url ? `    at ${maskLocation(url, level)}` : ''
     })
     .filter(Boolean)
     .join('\n')

@@ -11,41 +11,41 @@ import { guard } from './guard.ts'
 import { watchSignals } from './signals.ts'
 import { watchStart } from './start.ts'
 
-/** What the recording lends to what is loaded where a setting asks for it. */
+/** What the optional features get from the recording. */
 export interface MoreOptions extends Omit<Options, 'masking'> {
   platform: Platform
   sessions: Sessions
   server: Server
-  /** As it is now; nothing while nothing is recorded. */
+  /** The current masking; undefined while nothing is recorded. */
   masking(): Masking | undefined
-  /** Records an event, masked already. False: it was not recorded. */
+  /** Records an event that is already masked. Returns whether it was recorded. */
   add(tag: string, payload: object): boolean
-  /** Counts what broke, for the lists of sessions. */
+  /** Counts a problem for the list of sessions. */
   count(what: Counted): void
-  /** What the recording calls a node; below 1 where it does not know it. */
+  /** The node's ID in the recording; below 1 if it has none. */
   idOf(node: Node): number
-  /** Sends what was held back, and what follows. */
+  /** Starts sending: what was held so far, and what follows. */
   begin(): void
-  /** Takes another snapshot, and lets go of what is held and older than a minute before the last. */
+  /** Takes another snapshot and drops held events older than about a minute. */
   renew(): void
 }
 
 export type FollowMore = typeof followMore
 export type Guard = typeof guard
 
-/** Follows what settings ask for beside the page itself, until it is ended. */
+/** Runs the optional features that the options turn on, until `end` is called. */
 export function followMore(options: MoreOptions) {
   setUrlRules(options)
   const signals = watchSignals(options)
   const endStart = watchStart(options)
   const assets = options.assets ? watchAssets(options) : undefined
   return {
-    /** An event of the recording, before it is masked. */
+    /** Receives each recorded event before it is masked. */
     seen(event: eventWithTime) {
       signals.seen(event)
       assets?.seen(event)
     },
-    /** Gives the page back as it was. */
+    /** Also restores the functions of the page that were wrapped. */
     end() {
       signals.end()
       endStart()

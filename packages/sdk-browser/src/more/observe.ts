@@ -1,16 +1,19 @@
 import { quiet } from '../quiet.ts'
 
-/** Entries of the browser's timeline; `isBuffered`: also those of before. Nothing where there are none. */
+/**
+ * Observes entries of the browser's performance timeline, with `isBuffered` also earlier ones. Does
+ * nothing if the browser doesn't support the type.
+ */
 export function observe<E extends PerformanceEntry>(
   type: string,
   isBuffered: boolean,
-  told: (entry: E) => void,
+  run: (entry: E) => void,
   more: object = {},
 ): () => void {
   try {
     const observer = new PerformanceObserver(
       quiet((list: PerformanceObserverEntryList) => {
-        for (const entry of list.getEntries()) told(entry as E)
+        for (const entry of list.getEntries()) run(entry as E)
       }),
     )
     observer.observe({ type, buffered: isBuffered, ...more })

@@ -6,7 +6,7 @@ import type { MoreOptions } from './more.ts'
 import { observe } from './observe.ts'
 import type { Tell } from './signals.ts'
 
-/** How a request of the page ended. */
+/** A request that has ended. */
 interface Ended {
   method: string
   url: string
@@ -15,21 +15,21 @@ interface Ended {
   isAborted: boolean
 }
 
-/** A fetch that the browser has not told the end of. */
+/** A fetch that has no entry in the browser's timeline yet. */
 interface Started {
   method: string
-  /** When the call that began it had returned. */
+  /** When the call to `fetch` returned. */
   at: number
   isAborted(): boolean
-  /** Its response is hidden from the page as well. */
+  /** The page can't read its response either. */
   isOpaque: boolean
 }
 
 const STARTED_MAXIMUM = 1_000
 
 /**
- * Tells of failed and slow requests. The promise of a fetch is the page's: here only its start is
- * seen, and the browser's own timeline says how it ended.
+ * Reports failed and slow requests. The promise of a fetch belongs to the page, so only its start is
+ * observed; its end comes from the browser's performance timeline.
  */
 export function watchRequests(
   { server }: Pick<MoreOptions, 'server'>,
@@ -48,18 +48,18 @@ export function watchRequests(
   const fetches = createFetches(ended)
   const ends = [
     spyOnFetch((url, one) => {
-      // Our own requests are not a reaction to a click.
+      // The SDK's own requests are not a reaction to a click.
       if (url.startsWith(own)) return
       started()
       if (slowMilliseconds !== undefined) fetches.start(url, one)
     }),
     spyOnXhr(started, ended),
-    slowMilliseconds === undefined ? () => {} : observe('resource', false, fetches.told),
+    slowMilliseconds === undefined ? () => {} : observe('resource', false, fetches.end),
   ]
   return together(ends)
 }
 
-/** Fetches under way, by their addresses. */
+/** Fetches in progress, by URL. */
 function createFetches(ended: (request: Ended) => void) {
   const waiting = new Map<string, Started[]>()
   let count = 0
@@ -71,19 +71,19 @@ function createFetches(ended: (request: Ended) => void) {
       count++
       waiting.set(key, [...(waiting.get(key) ?? []), { ...one, at: elapsed() }])
     },
-    told(entry: PerformanceResourceTiming) {
+    end(entry: PerformanceResourceTiming) {
       const { name, initiatorType, duration, startTime, responseStatus } = entry
       const key = withoutHash(name)
       const list = initiatorType === 'fetch' ? (waiting.get(key) ?? []) : []
-      // The browser begins with a request within the call: of several to one address it is the
-      // first whose call had returned by then.
+      // The browser starts a request during the call, so of several to one URL this entry belongs
+      // to the first whose call returned after the entry's start.
       const at = list.findIndex((each) => each.at >= startTime)
       const [request] = list.splice(at < 0 ? list.length - 1 : at, 1)
       if (!request) return
       count--
       if (!list.length) waiting.delete(key)
       const { method, isOpaque } = request
-      // Browsers that do not say the status say nothing of a failure either.
+      // Browsers without `responseStatus` don't report failures, so the status counts as 200.
       const status = responseStatus || (isOpaque ? 200 : (responseStatus ?? 200))
       ended({ method, url: name, status, milliseconds: duration, isAborted: request.isAborted() })
     },
@@ -100,19 +100,19 @@ function spyOnFetch(start: Start) {
     const { method, signal, mode } = { ...(init as RequestInit | undefined) }
     const url = request?.url ?? (input instanceof URL ? input.href : input)
     if (typeof url !== 'string') return
-    const ofIt = signal ?? request?.signal
+    const abortSignal = signal ?? request?.signal
     start(url, {
       method: String(method ?? request?.method ?? 'GET').toUpperCase(),
-      isAborted: () => Boolean(ofIt?.aborted),
+      isAborted: () => Boolean(abortSignal?.aborted),
       isOpaque: (mode ?? request?.mode) === 'no-cors',
     })
   })
 }
 
-/** Its events say how it ended; a listener of ours is seen by nobody. */
+/** Uses the request's events to see how it ended; the page can't see added listeners. */
 function spyOnXhr(started: () => void, ended: (request: Ended) => void) {
   const opened = new WeakMap<object, Ended & { from: number }>()
-  const of = XMLHttpRequest.prototype
+  const { prototype } = XMLHttpRequest
   let isOver = false
   const happened = ({ type, target }: Event) => {
     const request = opened.get(target as object)
@@ -124,16 +124,16 @@ function spyOnXhr(started: () => void, ended: (request: Ended) => void) {
     }
   }
   const ends = [
-    spy(of, 'open', (xhr, [method, address]) => {
+    spy(prototype, 'open', (xhr, [method, address]) => {
       const isNew = !opened.has(xhr)
       const { href: url } = new URL(String(address), document.baseURI)
       const request = { method: String(method).toUpperCase(), url, status: 0, milliseconds: 0 }
       opened.set(xhr, { ...request, isAborted: false, from: elapsed() })
-      // Here, for one that the page waits for has ended when `send` returns.
+      // Added in `open`, because a synchronous request has ended when `send` returns.
       if (!isNew) return
       for (const type of ['abort', 'loadend']) listen(xhr as XMLHttpRequest, type, quiet(happened))
     }),
-    spy(of, 'send', (xhr) => {
+    spy(prototype, 'send', (xhr) => {
       started()
       const request = opened.get(xhr)
       if (request) request.from = elapsed()

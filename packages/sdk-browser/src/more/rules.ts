@@ -1,13 +1,13 @@
-/** Where nothing is shown, nothing is fetched. */
+/** Elements whose content the recording hides: no assets are fetched for them. */
 export const HIDDEN = '[data-lethe-block],[data-lethe-mask],.rr-block'
 
-/** A rule of the page, and what its addresses are relative to. */
+/** A CSS rule and the base URL for the URLs in it. */
 export interface PlacedRule {
   rule: CSSRule
   base: string
 }
 
-/** Every rule of the page's own style sheets, with those in other rules and in imported sheets. */
+/** Yields every readable CSS rule of the page, including nested rules and imported style sheets. */
 export function* rulesOfPage(): Generator<PlacedRule> {
   const sheets = [...document.styleSheets, ...(document.adoptedStyleSheets ?? [])]
   for (const sheet of sheets) yield* rulesOf(sheet)
@@ -26,7 +26,7 @@ function* rulesOf(sheet: CSSStyleSheet): Generator<PlacedRule> {
   }
 }
 
-/** A sheet of another origin may not be read. */
+/** Returns no rules for a style sheet of another origin: it can't be read. */
 function rulesIn(of: { cssRules: CSSRuleList }): CSSRule[] {
   try {
     return [...of.cssRules]

@@ -14,15 +14,15 @@ import { watchRequests } from './requests.ts'
 import { watchTyped } from './typed.ts'
 import { watchVitals } from './vitals.ts'
 
-/** Tells of one thing that happened. */
+/** Reports a signal. */
 export type Tell = <T extends RecordedTag>(tag: T, payload: RecordedEvents[T]) => void
 
 const SLOW_MILLISECONDS = 3_000
-/** A page that fails in a loop is not recorded with each of its failures; all are counted. */
+/** Limits how many signals of a kind are recorded, for pages that fail in a loop; all are counted. */
 const WINDOW_MILLISECONDS = 10_000
 const WINDOW_EVENTS_MAXIMUM = 50
 
-/** Records what broke: each kind where the page asks for it, masked as the page is. */
+/** Records the signals that the options turn on, masked like the page. */
 export function watchSignals(options: MoreOptions) {
   const typed = watchTyped()
   const room = createRoom()
@@ -30,9 +30,9 @@ export function watchSignals(options: MoreOptions) {
     const masking = options.masking()
     if (!masking) return
     const counted = countedAs(tag, payload)
-    const isTold =
+    const isRecorded =
       room(tag) && options.add(tag, maskSignal(tag, payload, masking.preset, typed.values()))
-    if (counted && (isTold || options.idOf(document) > 0)) options.count(counted)
+    if (counted && (isRecorded || options.idOf(document) > 0)) options.count(counted)
   }
   const { errors, console, requests, clicks, vitals, slowMilliseconds } = wanted(options.signals)
   const clicked = clicks ? watchClicks(options, tell) : undefined
@@ -58,7 +58,7 @@ function wanted(signals: boolean | Signals = {}): Signals {
   return { errors: true, console: true, requests: true, clicks: true, vitals: true }
 }
 
-/** How the lists of sessions count it. */
+/** The counter in the list of sessions that a signal adds to. */
 function countedAs<T extends RecordedTag>(tag: T, payload: RecordedEvents[T]) {
   const { kind, status } = payload as Partial<
     RecordedEvents['lethe.click'] & RecordedEvents['lethe.request']
@@ -68,7 +68,7 @@ function countedAs<T extends RecordedTag>(tag: T, payload: RecordedEvents[T]) {
   return tag === 'lethe.request' && isFailedRequest(status ?? 0) ? 'failedRequests' : undefined
 }
 
-/** Whether there is room for one more of a kind. */
+/** Returns a function that tells whether another signal of a kind may be recorded. */
 function createRoom() {
   const windows = new Map<string, { from: number; events: number }>()
   return (tag: string) => {

@@ -4,7 +4,7 @@ import type { MoreOptions } from './more.ts'
 
 const RENEW_MILLISECONDS = 30_000
 
-/** Waits for what a recording is held back for, and keeps about the last minute until then. */
+/** Starts sending a held recording once its condition is met; keeps about a minute until an error. */
 export function watchStart({ start = {}, platform, sessions, begin, renew }: MoreOptions) {
   const { on, minimumSeconds } = start
   let cancel = () => {}
@@ -24,14 +24,14 @@ export function watchStart({ start = {}, platform, sessions, begin, renew }: Mor
     }
     ends.push(listen(window, 'error', failed), listen(window, 'unhandledrejection', failed))
   } else if (minimumSeconds) {
-    // The session may have begun on pages before, and another may follow it on this one.
-    const look = () => {
+    // The session may have started on an earlier page, and another may start on this one.
+    const check = () => {
       const identity = sessions.current()
       const left = identity ? identity.startedAt + minimumSeconds * 1000 - platform.now() : 1_000
       if (left <= 0) begin()
-      cancel = platform.after(Math.max(left, 1_000), look)
+      cancel = platform.after(Math.max(left, 1_000), check)
     }
-    look()
+    check()
   }
   return () => {
     cancel()

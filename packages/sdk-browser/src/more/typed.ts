@@ -1,19 +1,19 @@
 import { quiet } from '../quiet.ts'
-import { listen } from '../recording/page-natives.ts'
+import { listen, together } from '../recording/page-natives.ts'
 
 const VALUES_MAXIMUM = 100
 const FIELDS_MAXIMUM = 500
-/** A shorter one would hide letters of every word. */
+/** A shorter value would hide parts of unrelated words. */
 const CHARACTERS_MINIMUM = 3
 const FIELD =
   'input:not([type=button],[type=submit],[type=reset],[type=checkbox],[type=radio]),textarea'
 
 /**
- * What is typed stays out of recordings, also where the page prints it or throws it. Remembers what
- * was typed on this page, in memory alone.
+ * Remembers, only in memory, what was typed on this page, so that it can be masked if the page
+ * prints or throws it.
  */
 export function watchTyped() {
-  /** Of each field the last value, which the page may have emptied since. */
+  /** The last value of each field; the page may have cleared the field since. */
   const fields = new Map<EventTarget, string>()
   const changed = new Set<string>()
   const note = quiet((event: Event) => {
@@ -22,14 +22,14 @@ export function watchTyped() {
     if (!target || typeof value !== 'string') return
     fields.delete(target)
     fields.set(target, value)
-    first(fields, VALUES_MAXIMUM)
+    trim(fields, VALUES_MAXIMUM)
     if (event.type !== 'change') return
     changed.add(value)
-    first(changed, VALUES_MAXIMUM)
+    trim(changed, VALUES_MAXIMUM)
   })
   const ends = ['input', 'change'].map((type) => listen(window, type, note, { capture: true }))
   return {
-    /** The longest first. */
+    /** Returns all values, the longest first. */
     values() {
       const values = new Set([...fields.values(), ...changed])
       const found = document.querySelectorAll<HTMLInputElement>(FIELD)
@@ -41,13 +41,11 @@ export function watchTyped() {
         .filter((value) => value.length >= CHARACTERS_MINIMUM)
         .sort((a, b) => b.length - a.length)
     },
-    end() {
-      for (const end of ends) end()
-    },
+    end: together(ends),
   }
 }
 
-/** Lets the oldest go where there are too many. */
-function first(of: Map<unknown, unknown> | Set<unknown>, maximum: number) {
+/** Removes the oldest entry if there are too many. */
+function trim(of: Map<unknown, unknown> | Set<unknown>, maximum: number) {
   if (of.size > maximum) of.delete(of.keys().next().value)
 }

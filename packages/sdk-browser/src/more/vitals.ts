@@ -6,10 +6,10 @@ import type { Tell } from './signals.ts'
 
 type Name = RecordedEvents['lethe.vital']['name']
 
-/** So far apart, two layout shifts belong to one burst no more. */
+/** Layout shifts this far apart belong to different bursts. */
 const SHIFT_GAP_MILLISECONDS = 1_000
 const SHIFT_SPAN_MILLISECONDS = 5_000
-/** Of so many interactions one of the slowest does not count. */
+/** INP ignores one of the slowest interactions for every 50. */
 const INTERACTIONS_A_SLOWEST = 50
 const SLOWEST_MAXIMUM = 10
 
@@ -23,14 +23,14 @@ interface Interaction extends PerformanceEntry {
 }
 
 /**
- * The web vitals of a page that was loaded, as web.dev defines them. LCP, CLS and INP are told when
- * the page is hidden, for until then they grow. Milliseconds; CLS has no unit.
+ * Reports the web vitals of a page load as web.dev defines them, in milliseconds; CLS has no unit.
+ * LCP, CLS and INP are reported when the page is hidden, because they can grow until then.
  */
 export function watchVitals(tell: Tell): () => void {
-  const told = new Map<Name, number>()
-  const say = (name: Name, value: number) => {
-    if (!(value >= 0) || told.get(name) === value) return
-    told.set(name, value)
+  const reported = new Map<Name, number>()
+  const report = (name: Name, value: number) => {
+    if (!(value >= 0) || reported.get(name) === value) return
+    reported.set(name, value)
     tell('lethe.vital', { name, value: Math.round(value * 10_000) / 10_000 })
   }
   let largest: number | undefined
@@ -38,16 +38,16 @@ export function watchVitals(tell: Tell): () => void {
   const interactions = createInteractions()
   const finish = quiet(() => {
     if (document.visibilityState !== 'hidden') return
-    if (largest !== undefined) say('LCP', largest)
-    if (shifts.worst() !== undefined) say('CLS', shifts.worst() as number)
-    if (interactions.slow() !== undefined) say('INP', interactions.slow() as number)
+    if (largest !== undefined) report('LCP', largest)
+    if (shifts.worst() !== undefined) report('CLS', shifts.worst() as number)
+    if (interactions.slow() !== undefined) report('INP', interactions.slow() as number)
   })
   const ends = [
     observe('navigation', true, ({ responseStart }: PerformanceNavigationTiming) => {
-      if (responseStart > 0) say('TTFB', responseStart)
+      if (responseStart > 0) report('TTFB', responseStart)
     }),
     observe('paint', true, ({ name, startTime }) => {
-      if (name === 'first-contentful-paint') say('FCP', startTime)
+      if (name === 'first-contentful-paint') report('FCP', startTime)
     }),
     observe('largest-contentful-paint', true, ({ startTime }) => {
       largest = startTime
@@ -55,14 +55,14 @@ export function watchVitals(tell: Tell): () => void {
     observe('layout-shift', true, shifts.add),
     observe('event', true, interactions.add, { durationThreshold: 40 }),
     observe('first-input', true, interactions.add),
-    // Before the recording is handed over, which is done in the same event.
+    // In the capture phase: the recording is handed over later in the same event.
     listen(window, 'visibilitychange', finish, { capture: true }),
     listen(window, 'pagehide', finish, { capture: true }),
   ]
   return together(ends)
 }
 
-/** The sum of the worst burst of layout shifts. */
+/** Finds the burst of layout shifts with the largest sum. */
 function createShifts() {
   let burst = { from: 0, to: 0, sum: 0 }
   let worst: number | undefined = PerformanceObserver.supportedEntryTypes?.includes('layout-shift')
@@ -85,7 +85,7 @@ function createShifts() {
   }
 }
 
-/** The slowest interaction, leaving out one in fifty. */
+/** Finds the slowest interaction, ignoring one in fifty. */
 function createInteractions() {
   const slowest = new Map<number, number>()
   const seen = new Set<number>()
