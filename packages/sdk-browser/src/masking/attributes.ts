@@ -21,13 +21,13 @@ import {
 import { maskEmails, maskPatterns, stars } from './text.ts'
 import { maskTokens, maskUrl, maskUrls } from './url.ts'
 
-/** How one node is to be masked: its own bits, and what the place it stands in makes of it. */
+/** How to mask a node: from its own bits and those of its ancestors. */
 export interface Rule {
   own: number
   all: number
   /** 0 open, 1 balanced, 2 strict: `data-lethe-mask` makes it 2, `data-lethe-unmask` at most 1. */
   level: number
-  /** Under `data-lethe-unmask`, where that counts. */
+  /** Unmasked by `data-lethe-unmask`, on itself or an ancestor. */
   shown: boolean
 }
 
@@ -39,8 +39,8 @@ const SIZES_OF_RECORDER = /^rr_(width|height|scroll(Left|Top)|open_mode|media\w+
 const list = (...names: string[]) => new RegExp(`^(${names.join('|')})$`, 'i')
 
 /**
- * What a page looks like: everything else on an element is dropped, for it may hold anything. So may
- * what is one of these on another kind of element: `name` and `text-owner` on one of the page's own.
+ * Attributes that decide how a page looks. All others are dropped, because they may hold content.
+ * The same name can hold content on another kind of element, such as `name` on a custom element.
  */
 const LOOK = list(
   'id|class|role|lang|dir|hidden|open|disabled|tabindex|slot|part|is|popover|inert|contenteditable',
@@ -64,11 +64,11 @@ const SVG_LOOK = list(
 /** Names without a value by which Vue and Angular tie styles to their components. */
 const SCOPE = /^(data-v-|_ng(content|host)-)[\w-]+$/
 
-/** By which of its attributes a choice made of elements says that it was chosen. */
+/** Attributes that say whether an option made of other elements is chosen. */
 const CHOSEN =
   /^(aria-(checked|selected|current)|data-(state|checked|selected|active|highlighted))$/
 
-/** A copy of an element's attributes, or of a change to them, with only what may be seen. */
+/** Returns a masked copy of an element's attributes, or of a change to them. */
 export function maskAttributes(attributes: Attributes, rule: Rule, look: Look): Attributes {
   const masked: Attributes = {}
   for (const name of Object.keys(attributes)) {
@@ -77,13 +77,13 @@ export function maskAttributes(attributes: Attributes, rule: Rule, look: Look): 
     const kept = value === null ? value : maskAttribute(name, value, rule, look)
     if (kept !== undefined) masked[name] = kept
   }
-  // The replay draws a pattern over what would otherwise pass for the visitor's choice.
+  // The replay draws a pattern over the field, so that a masked value isn't taken for a real one.
   const isFalse = rule.own & CHECKABLE ? rule.level && !rule.shown : true
   if (rule.own & FIELD && rule.own & TEXTLESS && isFalse) masked['data-lethe-masked'] = ''
   return masked
 }
 
-/** What the recorder keeps of a blocked element. */
+/** Whether an attribute of a blocked element is kept: only its size and class are. */
 const isOfBox = (name: string, value: unknown) =>
   /^(class|rr_(width|height))$/.test(name) || (name === 'style' && BOX_STYLE.test(String(value)))
 
@@ -112,19 +112,19 @@ const STYLES = 1
 const VALUE = 2
 const NEVER = 4
 const ADDRESS = 8
-/** What was chosen: of everything, or only of what can be chosen. */
+/** Whether something is chosen: on any element, or only on one with the CHOICE bit. */
 const STATE = 16
 const SIZE = 32
 const PROSES = 64
 const SEEN = 128
 const SEEN_HTML = 256
 const SEEN_SVG = 512
-/** An address that is no part of the look. */
+/** A URL that does not affect how the page looks. */
 const TARGET = 1024
 
 const kinds = new Map<string, number>()
 
-/** Pages have few names of attributes and thousands of each. */
+/** Cached: a page has thousands of attributes, but few different names. */
 function kindOf(name: string) {
   let kind = kinds.get(name)
   if (kind === undefined) {
@@ -145,7 +145,7 @@ function kindOf(name: string) {
   return kind
 }
 
-/** A field's value: its length shows, unless it is a secret; what was hidden goes altogether. */
+/** Masks a field's value. Its length is kept, except for secrets; hidden fields lose their value. */
 export function maskValue(value: string, { own, level, shown }: Rule) {
   if (own & HIDDEN) return undefined
   if (own & SECRET) return value && '********'
@@ -164,7 +164,7 @@ function maskReference(value: string, { own, level }: Rule) {
   return level ? maskUrl(value, kind) : maskTokens(value, kind)
 }
 
-/** A whole style attribute, or the recorder's list of the properties that changed. */
+/** Masks a whole style attribute, or rrweb's list of changed properties. */
 function maskStyle(value: unknown, level: number): unknown {
   if (typeof value === 'string') return maskCss(value, level)
   if (typeof value !== 'object' || !value) return value
@@ -178,7 +178,7 @@ function maskStyle(value: unknown, level: number): unknown {
   )
 }
 
-/** The value of one property: which one decides whether its strings can be printed. */
+/** Masks the value of one property: the property decides whether its strings can be displayed. */
 export function maskDeclaration(property: string, value: unknown, level: number): unknown {
   if (typeof value !== 'string') return value
   return maskCss(`${property}:${value}`, level).slice(property.length + 1)

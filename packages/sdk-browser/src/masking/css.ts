@@ -2,15 +2,15 @@ import { maskEmails } from './text.ts'
 import { maskTokens, maskUrl } from './url.ts'
 
 /**
- * A comment, `url(…)`, or a string. Of what is not closed the end of the text is the end, as it is
- * for a browser.
+ * A comment, `url(…)` or a string. An unclosed comment or `url(…)` extends to the end of the text,
+ * as in a browser.
  */
 const URL_REFERENCE =
   /\/\*.*?(?:\*\/|$)|url\(\s*(?:"((?:[^"\\]|\\.)*)(?:"\s*\)?|$)|'((?:[^'\\]|\\.)*)(?:'\s*\)?|$)|((?:[^)\\]|\\.)*)\)?)|"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/gis
-/** What a string is that may be an address, as in `image-set("/a.png" 1x)`. */
+/** A string that may be a URL, as in `image-set("/a.png" 1x)`. */
 const ADDRESS = /^[^\s]*\/[^\s]*$/
 
-/** Styles stay, or the replay would show another page; what they fetch or print is masked. */
+/** Keeps styles, so that the replay looks right, but masks the URLs and displayed text in them. */
 export function maskCss(css: string, level: number) {
   const masked = css.replace(URL_REFERENCE, (whole, double, single, bare, ...texts) => {
     const url: string | undefined = double ?? single ?? bare?.trim()
@@ -18,10 +18,10 @@ export function maskCss(css: string, level: number) {
     const text: string = texts[0] ?? texts[1] ?? ''
     return ADDRESS.test(text) ? whole.replace(text, () => maskedUrl(text, level)) : whole
   })
-  return level ? maskEmails(level === 2 ? maskPrinted(masked) : masked) : masked
+  return level ? maskEmails(level === 2 ? maskDisplayed(masked) : masked) : masked
 }
 
-/** What is left of an address in CSS. */
+/** Returns a URL as it stands in masked CSS. */
 export function maskedAddress(url: string, level: number) {
   return level === 2 ? 'data:,' : maskedUrl(url, level).replace(/(?<!\\)"/g, '%22')
 }
@@ -34,18 +34,19 @@ export const addressesIn = (css: string) =>
     ([, double, single, bare]) => double ?? single ?? bare ?? '',
   )
 
-/** A comment, a whole `url(…)`, a string, or what begins or ends a statement or a selector's brackets. */
+/** A comment, a whole `url(…)`, a string, a statement delimiter or a bracket of a selector. */
 const TOKEN =
   /\/\*[\s\S]*?(?:\*\/|$)|url\([^)]*\)|"(?:[^"\\]|\\[\s\S])*(?:"|$)|'(?:[^'\\]|\\[\s\S])*(?:'|$)|[{};[\]]/gi
 
-/** Where a string is never printed: names of fonts, files, areas of a grid, parts of a selector. */
-const SILENT = /^\s*(?:@(?:import|charset|namespace)\b|(?:font(?:-[\w-]+)?|src|grid[\w-]*)\s*:)/i
+/** Where strings are never displayed: names of fonts, files and grid areas. */
+const NOT_DISPLAYED =
+  /^\s*(?:@(?:import|charset|namespace)\b|(?:font(?:-[\w-]+)?|src|grid[\w-]*)\s*:)/i
 
-/** Empties every string that a page may print: in `content`, in a custom property, in list marks. */
-function maskPrinted(css: string) {
+/** Empties every string that may be displayed: in `content`, custom properties and list markers. */
+function maskDisplayed(css: string) {
   let start = 0
   let brackets = 0
-  let silent: boolean | undefined
+  let notDisplayed: boolean | undefined
   return css.replace(TOKEN, (token, at: number) => {
     if (token[0] === '/') return ''
     if (token === '[') brackets++
@@ -53,10 +54,12 @@ function maskPrinted(css: string) {
     else if (token.length === 1 && '{};'.includes(token)) {
       start = at + 1
       brackets = 0
-      silent = undefined
+      notDisplayed = undefined
     } else if ((token[0] === '"' || token[0] === "'") && !brackets) {
-      silent ??= SILENT.test(css.slice(start, Math.min(at, start + 300)).replace(COMMENT, ''))
-      if (!silent) return '""'
+      notDisplayed ??= NOT_DISPLAYED.test(
+        css.slice(start, Math.min(at, start + 300)).replace(COMMENT, ''),
+      )
+      if (!notDisplayed) return '""'
     }
     return token
   })

@@ -1,13 +1,13 @@
 /**
- * What the selectors of a page's style sheets ask of attributes. A value that a selector names is
- * look and no content: without it the replay would show another theme, or a closed panel.
+ * Knows which attribute values the page's style sheets select by. Such a value decides how the page
+ * looks and is not content: without it the replay would show another theme, or a closed panel.
  */
 export interface Look {
   /** Reads the attribute selectors of CSS. */
   learn(css: string): void
-  /** As much of an attribute's value as the selectors tell apart; nothing where none matches it. */
+  /** Returns the part of a value that the selectors match, or undefined if none matches. */
   shown(name: string, value: string): string | undefined
-  /** Whether something was learned since the last call that an attribute was dropped for before. */
+  /** Whether a selector learned since the last call is for an attribute that was dropped before. */
   takeMissed(): boolean
 }
 
@@ -16,11 +16,11 @@ interface Selector {
   operand: string
 }
 
-/** `[name]`, `[name="value"]`, `[name^=value i]`; a bracket escaped by Tailwind is part of a class. */
+/** `[name]`, `[name="value"]`, `[name^=value i]`; Tailwind's class names contain escaped brackets. */
 const ATTRIBUTE_SELECTOR =
   /(?<!\\)\[\s*(?:\*?\|)?([a-z_][\w-]*)\s*(?:([~|^$*]?=)\s*(?:"([^"\\]*)"|'([^'\\]*)'|([\w.-]+))\s*[is]?\s*)?\]/gi
 
-/** Attributes that hold content whatever a selector says of them. */
+/** Attributes that are never shown, even if a selector names them. */
 const NEVER = /^(?:on|value$|checked$|selected$|srcdoc$|nonce$)/
 
 const NAMES_MAXIMUM = 1_000
@@ -48,7 +48,7 @@ export function createLook(): Look {
     shown(name, value) {
       const key = name.toLowerCase()
       const matching = known.get(key)?.filter((each) => matches(value, each)) ?? []
-      const shown = matching.length ? together(value, matching) : undefined
+      const shown = matching.length ? combined(value, matching) : undefined
       if (shown !== value && dropped.size < NAMES_MAXIMUM) dropped.add(key)
       return shown
     },
@@ -71,8 +71,8 @@ function matches(value: string, { operator, operand }: Selector) {
   return operator === '$=' ? text.endsWith(part) : text.includes(part)
 }
 
-/** A value that all these selectors match, made of their own words: `^=` first and `$=` last. */
-function together(value: string, selectors: Selector[]) {
+/** Builds a value that all these selectors match from their operands: `^=` first, `$=` last. */
+function combined(value: string, selectors: Selector[]) {
   const rank = ({ operator }: Selector) => '^|~*$'.indexOf(operator[0] as string)
   if (selectors.some(({ operator }) => operator === '=')) return value
   const words = selectors.filter(({ operand }) => operand).sort((a, b) => rank(a) - rank(b))

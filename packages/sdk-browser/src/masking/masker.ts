@@ -10,11 +10,11 @@ import { maskTokens, maskUrl } from './url.ts'
 
 export interface MaskEvent {
   (event: eventWithTime): eventWithTime | undefined
-  /** The same for a snapshot, in slices: to be called again until it returns one. */
+  /** Masks a snapshot in slices: call the returned function until it returns the masked event. */
   slices(event: FullSnapshot): (until: number) => eventWithTime | undefined
   /**
-   * What the page's style sheets ask of attributes. Sheets that are no part of the events before
-   * those of the elements they style have to be learned from the page.
+   * The attribute selectors of the page's style sheets. Call `learn` for a style sheet that is not
+   * in the events before those of the elements it styles.
    */
   look: Look
 }
@@ -22,10 +22,10 @@ export interface MaskEvent {
 type FullSnapshot = Extract<eventWithTime, { type: 2 }>
 
 /**
- * Makes the one function that every recorded event passes on its way out: it returns a copy that
- * holds only what the preset lets be seen, or nothing when the event must not be kept. It never
- * changes what it is given, and remembers of earlier events only where each node stands. A node it
- * has not seen, an attribute or a kind of event it does not know is hidden, not let through.
+ * Creates the function that masks every recorded event before it is sent. It returns a copy with
+ * only what the preset shows, or undefined if the event must not be kept. It never changes the
+ * original, and remembers only the tree of nodes and the selectors of style sheets. Unknown nodes,
+ * attributes and kinds of events are hidden.
  */
 export function createMasker(masking: Masking): MaskEvent {
   const nodes = bits.createNodes()
@@ -63,12 +63,12 @@ export function createMasker(masking: Masking): MaskEvent {
   return Object.assign(mask, { slices, look })
 }
 
-/** Whether there may be a style sheet in what was added: mostly it is single nodes. */
+/** Whether an added node may contain a style sheet: most are single nodes. */
 const isTree = (node: serializedNodeWithId) =>
   (node.type === 0 || node.type === 2) &&
   (node.childNodes.length > 0 || (node.type === 2 && '_cssText' in node.attributes))
 
-/** Reads the style sheets of a tree: the elements they style may stand before them. */
+/** Learns the style sheets of a tree before masking it, as elements may precede their styles. */
 function learnStyles(look: Look, root: serializedNodeWithId): void {
   const stack: { node: serializedNodeWithId; isStyle: boolean }[] = [{ node: root, isStyle: false }]
   for (let at = stack.pop(); at; at = stack.pop()) {
@@ -89,7 +89,7 @@ interface Context {
   unmask: boolean
 }
 
-/** The rule for a node; of an unknown one nothing is shown. */
+/** Returns the rule for a node. Nothing of an unknown node is shown. */
 function ruleOf(context: Context, own: number, all: number | undefined): Rule {
   if (all === undefined) return { own, all: bits.ENTRY, level: 2, shown: false }
   const masked = (all & bits.MASK) !== 0
@@ -98,7 +98,7 @@ function ruleOf(context: Context, own: number, all: number | undefined): Rule {
   return { own, all, level, shown }
 }
 
-/** Children that are still to be masked, into those of the masked node. */
+/** The children of a node that are still to be masked, and the list their masked copies go into. */
 interface Frame {
   id: number
   here: { own: number; all: number } | undefined
@@ -107,7 +107,7 @@ interface Frame {
   into: serializedNodeWithId[]
 }
 
-/** Masks what the frames lead to, until they are empty or the time is over. */
+/** Masks the nodes in the frames until none are left or the time is up. */
 function maskBelow(context: Context, frames: Frame[], until: number): void {
   for (let count = 1; frames.length; count++) {
     const frame = frames[frames.length - 1] as Frame
@@ -130,7 +130,7 @@ function maskTree(
   return masked
 }
 
-/** Masks the node itself; its children come by the frame it leaves. */
+/** Masks the node itself, and adds a frame for its children. */
 function maskNode(
   context: Context,
   node: serializedNodeWithId,
@@ -138,7 +138,7 @@ function maskNode(
   parent: { own: number; all: number } | undefined,
   frames: Frame[],
 ): serializedNodeWithId {
-  // A text stands for what its element is, so it takes over the bits that do not pass down.
+  // A text node is part of its element, so it also gets the bits that are not inherited.
   const own =
     node.type === 2
       ? bits.bitsOf(node.tagName, node.attributes, node.isSVG === true)
@@ -173,7 +173,7 @@ function maskText(text: string, { own, all, level, shown }: Rule) {
 
 type Change = Extract<eventWithTime, { type: 3 }>
 
-/** A change of the page since the last snapshot, by what kind of change it is. */
+/** Masks an incremental event, by its source. */
 function maskChange(context: Context, event: Change): eventWithTime | undefined {
   const { data } = event
   switch (data.source) {
@@ -182,7 +182,7 @@ function maskChange(context: Context, event: Change): eventWithTime | undefined 
     case 5: {
       const found = context.nodes.find(data.id)
       if (found && found.all & (bits.BLOCK | bits.IGNORE)) return undefined
-      // What an input event tells was chosen or typed, whatever the element calls itself by now.
+      // The text of an input event was typed or chosen, even if the element has changed since.
       const own = ((found?.own ?? 0) | bits.FIELD) & ~(bits.BUTTON | bits.NUMBER)
       const rule = ruleOf(context, own, found?.all)
       const isChecked = data.isChecked && (rule.shown || rule.level === 0)
@@ -193,14 +193,14 @@ function maskChange(context: Context, event: Change): eventWithTime | undefined 
     case 15: // constructed style sheets
       learnRules(context.look, data)
       return { ...event, data: maskRules(data, context.level) }
-    case 1: // pointer, drag and touch: only places
+    case 1: // pointer, drag and touch: only positions
     case 2:
     case 3: // scroll
     case 4: // size of the window
     case 6:
     case 7: // media: play, pause, volume
     case 12:
-    case 14: // selection: node ids and offsets
+    case 14: // selection: node IDs and offsets
     case 16: // name of a custom element
       return event
   }
@@ -219,7 +219,7 @@ function maskMutation(
   let parent: ReturnType<typeof nodes.find>
   let parentId: number | undefined
   for (const add of data.adds) {
-    // Of a list of nodes in one place, where that is has to be found out once.
+    // Many added nodes share a parent, so it is looked up once.
     if (!parent || add.parentId !== parentId) parent = nodes.find(add.parentId)
     parentId = add.parentId
     const node = maskTree(context, add.node, add.parentId, parent)
@@ -249,7 +249,7 @@ function maskMutation(
   return { ...event, data: { ...data, adds, attributes, texts } }
 }
 
-/** Every text inside a change of styles is CSS; one declaration comes in parts. */
+/** Masks every string in a style change as CSS, and a single declaration by its property. */
 function maskRules<T>(value: T, level: number): T {
   if (typeof value === 'string') return maskCss(value, level) as T
   if (Array.isArray(value)) return value.map((each) => maskRules(each, level)) as T

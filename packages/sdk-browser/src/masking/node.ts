@@ -1,14 +1,14 @@
-/** What masking has to know of a node, as bits: what it is itself, and what lies around it. */
+/** Properties of a node that matter for masking, as bits. */
 export const FORM = 1
 /** A label or legend: inside a form its text is masked. */
 export const LABEL = 2
-/** What somebody typed or may choose: textarea, select, option, contenteditable. */
+/** Holds what the visitor types or can choose: textarea, select, option, contenteditable. */
 export const ENTRY = 4
 export const MASK = 8
 export const UNMASK = 16
 export const BLOCK = 32
 export const IGNORE = 64
-/** From here on the bits speak of the node alone and do not count for what is inside it. */
+/** This bit and the following ones are not inherited by descendants. */
 export const FIELD = 128
 export const HIDDEN = 256
 export const SECRET = 512
@@ -17,17 +17,17 @@ export const MEDIA = 2048
 export const DROPPED_TEXT = 4096
 export const CHECKABLE = 8192
 export const SVG = 16384
-/** a and area: their URL is a page's, not an asset's. */
+/** `a` and `area`: their URL leads to a page, not to an asset. */
 export const LINK = 32768
-/** An option, radio button or checkbox made of other elements: which one is chosen is masked. */
+/** An option, radio button or checkbox made of other elements: whether it is chosen is masked. */
 export const CHOICE = 65536
 /** An input whose value is its label. */
 export const BUTTON = 131072
-/** A field that shows no text: stars in it would look like another value. */
+/** A field that can't display stars, such as a date or a color. */
 export const TEXTLESS = 262144
-/** An element whose value is a number that the page tells. */
+/** An element whose `value` is a number set by the page. */
 export const NUMBER = 524288
-/** An element of the page's own: what its attributes hold is known to nobody else. */
+/** A custom element: its attributes can hold anything. */
 export const CUSTOM = 1048576
 export const INHERITED = FIELD - 1
 
@@ -73,7 +73,7 @@ const BITS_OF_TAG: Record<string, number> = {
   ),
 }
 
-/** The bits of an element by its tag and attributes. */
+/** Returns the bits of an element with this tag and attributes. */
 export function bitsOf(tag: string, attributes: Attributes, isSvg: boolean) {
   let bits = (BITS_OF_TAG[tag] ?? 0) | (isSvg ? SVG : tag.includes('-') ? CUSTOM : 0)
   for (const name of Object.keys(attributes))
@@ -84,7 +84,7 @@ export function bitsOf(tag: string, attributes: Attributes, isSvg: boolean) {
 const MARKING = /^(?:data-(?:lethe|rr)-|contenteditable$|role$|aria-haspopup$|autocomplete$|type$)/i
 const marking = new Map<string, boolean>()
 
-/** Pages have few names of attributes and thousands of each. */
+/** Cached: a page has thousands of attributes, but few different names. */
 function isMarking(name: string) {
   const known = marking.get(name) ?? MARKING.test(name)
   if (marking.size < 1000) marking.set(name, known)
@@ -92,8 +92,8 @@ function isMarking(name: string) {
 }
 
 /**
- * Attributes come and go, but what they made of a node stays: a field that was a password once is
- * masked as one for good, and text that was editable stays masked. Only unmasking ends at once.
+ * Returns the bits that an attribute sets. They stay set when the attribute changes: a field that
+ * was once a password stays masked as one. Only unmasking ends with its attribute.
  */
 export function bitsOfAttribute(name: string, value: unknown) {
   const text = String(value ?? '').toLowerCase()
@@ -131,8 +131,8 @@ export function bitsOfAttribute(name: string, value: unknown) {
 }
 
 /**
- * The nodes of a page by id, only as far as masking needs them, so that a change is masked by the
- * place it happens in.
+ * The nodes of a page by ID, with their parents and bits, so that a change can be masked by where
+ * it happens.
  */
 export function createNodes() {
   const nodes = new Map<number, MaskedNode>()
@@ -155,7 +155,7 @@ export function createNodes() {
     add(id: number, parentId: number | undefined, bits: number) {
       nodes.set(id, { parentId, bits })
     },
-    /** Own bits, and those of everything around the node; nothing where the node is unknown. */
+    /** The node's own bits, and all including its ancestors'; undefined for an unknown node. */
     find(id: number): { own: number; all: number } | undefined {
       const node = nodes.get(id)
       if (!node) return undefined
@@ -172,10 +172,10 @@ export function createNodes() {
       const node = nodes.get(id)
       if (node) node.bits = (node.bits & ~cleared) | bits
     },
-    /** Forgets a node; those inside it lose their way up and are swept out now and then. */
+    /** Removes a node. Its descendants, no longer connected to the root, are removed later. */
     remove(id: number) {
       nodes.delete(id)
-      // As often as it is worth it: each node that is left is looked at.
+      // Only after many removals, because this checks every remaining node.
       if (++removals > 1000 && removals > nodes.size) {
         removals = 0
         for (const [id, { parentId }] of nodes) if (!isRooted(parentId)) nodes.delete(id)

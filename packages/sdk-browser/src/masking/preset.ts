@@ -8,12 +8,12 @@ export type Level = (typeof LEVELS)[MaskingPreset]
 
 export interface Masking {
   preset: MaskingPreset
-  /** Whether `data-lethe-unmask` counts: not where the project is stricter than the page asked. */
+  /** Whether `data-lethe-unmask` has an effect: not if the project is stricter than the page. */
   unmask: boolean
 }
 
-/** The stricter of what the page asks for and what the project demands. */
+/** Returns the stricter of the page's and the project's presets. */
 export function tightest(page: MaskingPreset, project: MaskingPreset): Masking {
-  const tightened = LEVELS[project] > LEVELS[page]
-  return { preset: tightened ? project : page, unmask: !tightened }
+  const isStricter = LEVELS[project] > LEVELS[page]
+  return { preset: isStricter ? project : page, unmask: !isStricter }
 }

@@ -1,10 +1,10 @@
-/** A gap inside a number, also as a URL has it. */
+/** A separator inside a number, also URL-encoded. */
 const GAP = '(?:[ \\u00a0.+-]|%20)'
 /**
- * Numbers that name a person or an account, each bounded so that it is linear on any text: cards
- * (13 to 19 digits), IBANs, phone numbers (international; (555) 123-4567; 06 12 34 56 78;
- * 020 7946 0958), and national numbers of the USA, the United Kingdom, Spain and Italy. Those of
- * most other countries are as long as cards.
+ * Numbers that identify a person or an account, with bounded lengths so that matching takes linear
+ * time: cards (13 to 19 digits), IBANs, phone numbers (international; (555) 123-4567;
+ * 06 12 34 56 78; 020 7946 0958), and national numbers of the USA, the United Kingdom, Spain and
+ * Italy. Those of most other countries are as long as cards.
  */
 const NUMBERS = new RegExp(
   [
@@ -25,24 +25,24 @@ const NUMBERS = new RegExp(
 const LOCAL_PART = /[^\s<>()[\]{},;:"`\\/=?&#|@]/
 const DOMAIN = /[\p{L}\p{N}.-]/u
 const TOP_LEVEL = /\.[^\s\d.-]{2,}/
-/** `logo@2x.png` is an image for sharp screens, not somebody's address. */
-const SHARP_IMAGE = /^\d(\.\d)?x\./
+/** `logo@2x.png` is an image for high-resolution screens, not an email address. */
+const HIGH_RESOLUTION_IMAGE = /^\d(\.\d)?x\./
 
-/** Stars for every character that is not white space, so that lines break where they did. */
+/** Replaces every character except white space with a star, so that lines break as before. */
 export const stars = (text: string) => text.replace(/\S/gu, '*')
 
-/** The shortest of those numbers: `+12345678`, `AB123456C`. */
+/** The length of the shortest numbers matched above, such as `+12345678` and `AB123456C`. */
 const NUMBER_CHARACTERS_MINIMUM = 9
 
-/** Hides email addresses and the numbers above, and leaves the rest of the text. */
+/** Masks email addresses and the numbers above, and keeps the rest of the text. */
 export function maskPatterns(text: string) {
   const isLongEnough = text.length >= NUMBER_CHARACTERS_MINIMUM
   return maskEmails(isLongEnough && /\d\d/.test(text) ? text.replace(NUMBERS, stars) : text)
 }
 
 /**
- * Walks from each @ outwards instead of using one regular expression, which would take quadratic
- * time on long runs without an @, such as embedded images. `%40` is an @ inside a URL.
+ * Masks email addresses. Searches outwards from each @, because a single regular expression would
+ * take quadratic time on long texts such as embedded images. `%40` is an @ inside a URL.
  */
 export function maskEmails(text: string): string {
   if (!text.includes('@') && !text.includes('%40')) return text
@@ -57,7 +57,8 @@ export function maskEmails(text: string): string {
     while (end < text.length && DOMAIN.test(text[end] as string)) end++
     const domain = text.slice(right, end).replace(/[.-]+$/, '')
     end = right + domain.length
-    if (start === at.index || !TOP_LEVEL.test(domain) || SHARP_IMAGE.test(domain)) continue
+    if (start === at.index || !TOP_LEVEL.test(domain) || HIGH_RESOLUTION_IMAGE.test(domain))
+      continue
     masked += text.slice(done, start) + stars(text.slice(start, end))
     done = end
   }

@@ -7,16 +7,16 @@ type UrlRules = Pick<Options, 'maskUrl' | 'maskUuids'>
 
 let rules: UrlRules = {}
 
-/** What a page asks for beyond its preset; one for the whole page. */
+/** Sets the URL options of the page. */
 export function setUrlRules(given: UrlRules) {
   rules = given
 }
 
 /**
- * A URL without what may be personal in it: the values of its query, its hash, credentials, secrets
+ * Removes what may be personal from a URL: the values of its query, its hash, credentials, secrets
  * (`maskTokens`) and patterns of personal data in its path. An `asset` (images, styles) keeps long
- * numbers in its path, which are names of files more often than cards; a `symbol` keeps its hash,
- * which names a part of an SVG file.
+ * numbers in its path, which are more often file names than card numbers. A `symbol` keeps its
+ * hash, which names a part of an SVG file.
  */
 export function maskUrl(given: string, kind: UrlKind = 'page'): string {
   const url = maskedByPage(given)
@@ -32,7 +32,7 @@ export function maskUrl(given: string, kind: UrlKind = 'page'): string {
   )
 }
 
-/** The same for the preset `open`, where, of what the page's own function leaves, only what gives access to an account is hidden. */
+/** The same for the preset `open`: after the page's `maskUrl`, only secrets are removed. */
 export function maskTokens(given: string, kind: UrlKind = 'page'): string {
   const url = maskedByPage(given)
   const scheme = schemeOf(url)
@@ -45,7 +45,7 @@ export function maskTokens(given: string, kind: UrlKind = 'page'): string {
   )
 }
 
-/** Whatever goes wrong in the page's function: what it was to hide is hidden. */
+/** Applies the page's `maskUrl`. If it fails, the whole URL is masked. */
 function maskedByPage(url: string): string {
   const { maskUrl } = rules
   if (!maskUrl || schemeOf(url) === 'data') return url
@@ -64,12 +64,12 @@ function partsOf(url: string) {
   return { address, query, hash }
 }
 
-/** Hides credentials, matrix parameters (`;jsessionid=…`) and segments of the path that are secrets. */
+/** Removes credentials, matrix parameters (`;jsessionid=…`) and path segments that are secrets. */
 function maskSecrets(address: string, kind: UrlKind) {
   const [, origin = '', path = ''] = /^(\s*(?:[a-z]+:)?\/\/[^/]*)?(.*)$/is.exec(address) ?? []
   const segments = path.split('/').map((segment, at, all) => {
     const [name = '', ...matrix] = segment.split(';')
-    // The last part of an asset's path is the name of a file: a hash there is of its content.
+    // The last segment of an asset's path is a file name: a hash in it is one of its content.
     const isFile = kind !== 'page' && at === all.length - 1 && /\.\w{2,5}$/.test(name)
     return (isSecret(name, isFile ? 'file' : kind) ? '*' : name) + (matrix.length ? ';*' : '')
   })
@@ -79,12 +79,12 @@ function maskSecrets(address: string, kind: UrlKind) {
 const JWT = /(?:^|[^\w-])eyJ[\w-]{5,}(?:\.|%2e|$)/i
 const UUID = /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/gi
 const HEX = /[\da-f]{32,}/i
-/** Runs of base64 (of URLs too) that are long enough to be a key. */
+/** Runs of base64 or base64url that are long enough to be a key. */
 const BASE64 = /(?:[\w+=~-]|%2b|%2f|%3d){20,}/gi
 
 /**
- * Whether a part of a URL looks like what gives access: a JWT, 32 and more hex digits, a UUID, or
- * a long run of base64, told from words by its digits and letters of both cases in turns.
+ * Whether a part of a URL looks like a secret: a JWT, 32 or more hex digits, a UUID, or a long run
+ * of base64 that looks random.
  */
 function isSecret(given: string, kind: UrlKind | 'file') {
   if (given.length < 16) return false
@@ -94,15 +94,18 @@ function isSecret(given: string, kind: UrlKind | 'file') {
   return text.includes('\0') || HEX.test(text) || (text.match(BASE64) ?? []).some(isRandom)
 }
 
-/** A text that is no URL, without the words in it that look like what gives access. */
+/** Masks the words of a text that look like secrets. */
 export const maskSecretWords = (text: string) =>
   text.replace(/[^\s"'`,()<>{}[\]]{16,}/g, (word) => (isSecret(word, 'page') ? '*' : word))
 
-/** What stands between hyphens in a readable path: words, also in camel case, numbers, `256GB`. */
+/** A part of a readable path between hyphens: a word, also in camel case, a number, `256GB`. */
 const WORD =
   /^(?:[a-z]*(?:[A-Z][a-z]{2,})*\d{0,4}|[A-Z]+|\d{1,8}|[a-zA-Z]{0,4}\d{1,4}[a-zA-Z]{0,2})$/
 
-/** Whether a run is random: at least 12 characters of it are no words, with letters and digits. */
+/**
+ * Whether a run of base64 looks random: at least 12 characters are not words, and they contain
+ * letters with digits or with mixed case.
+ */
 function isRandom(run: string) {
   const rest = run
     .split(/[-_~+=]/)
@@ -111,14 +114,14 @@ function isRandom(run: string) {
   return rest.length >= 12 && /[a-zA-Z]/.test(rest) && (/\d/.test(rest) || /[a-z][A-Z]/.test(rest))
 }
 
-/** Every URL of a `srcset`; a width such as `640w` is none and stays as it is. */
+/** Masks every URL of a `srcset`; masking keeps widths such as `640w` as they are. */
 export function maskUrls(srcset: string, mask: typeof maskUrl = maskUrl) {
   return srcset.replace(/\S+?(?=,?(?:\s|$))/g, (url) => mask(url, 'asset'))
 }
 
 /**
- * Keeps the names of parameters. One without a value may itself be the value (`?aGVsbG8=`), and a
- * strange name may be one too: those go.
+ * Keeps the names of parameters, unless the name may itself be data: if it has no value
+ * (`?aGVsbG8=`) or is unusual.
  */
 function maskQuery(query: string) {
   const parameters = query.slice(1).split('&')

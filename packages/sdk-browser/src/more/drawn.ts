@@ -22,8 +22,8 @@ export interface Drawn {
 }
 
 /**
- * Finds the images that the browser has loaded for style sheets and style attributes, if an unmasked
- * element uses them.
+ * Finds the images that the browser has loaded for style sheets and style attributes, if an
+ * unmasked element uses them.
  */
 export function watchDrawn(platform: Platform, changed: () => void) {
   const loaded = new Set<string>()

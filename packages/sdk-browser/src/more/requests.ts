@@ -28,8 +28,8 @@ interface Started {
 const STARTED_MAXIMUM = 1_000
 
 /**
- * Reports failed and slow requests. The promise of a fetch belongs to the page, so only its start is
- * observed; its end comes from the browser's performance timeline.
+ * Reports failed and slow requests. The promise of a fetch belongs to the page, so only its start
+ * is observed; its end comes from the browser's performance timeline.
  */
 export function watchRequests(
   { server }: Pick<MoreOptions, 'server'>,

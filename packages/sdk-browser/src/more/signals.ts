@@ -18,7 +18,7 @@ import { watchVitals } from './vitals.ts'
 export type Tell = <T extends RecordedTag>(tag: T, payload: RecordedEvents[T]) => void
 
 const SLOW_MILLISECONDS = 3_000
-/** Limits how many signals of a kind are recorded, for pages that fail in a loop; all are counted. */
+/** Limits the recorded signals of a kind, for pages that fail in a loop; all are counted. */
 const WINDOW_MILLISECONDS = 10_000
 const WINDOW_EVENTS_MAXIMUM = 50
 

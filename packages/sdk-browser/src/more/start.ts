@@ -4,7 +4,7 @@ import type { MoreOptions } from './more.ts'
 
 const RENEW_MILLISECONDS = 30_000
 
-/** Starts sending a held recording once its condition is met; keeps about a minute until an error. */
+/** Starts sending a held recording once its condition is met. Holds about a minute until an error. */
 export function watchStart({ start = {}, platform, sessions, begin, renew }: MoreOptions) {
   const { on, minimumSeconds } = start
   let cancel = () => {}
