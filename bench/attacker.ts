@@ -1,7 +1,6 @@
 /**
- * One attacker of bench/attacks.ts, as a process of its own: `node bench/attacker.ts NAME TARGET`,
- * TARGET as JSON. Attacks until it is ended, and prints how many responses it got in a second. All of
- * it comes from one address.
+ * The attacker process of attacks.ts: `node bench/attacker.ts NAME TARGET`, with TARGET as JSON.
+ * Attacks from one address until it gets SIGTERM, then prints how many responses per second it got.
  */
 import { connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
@@ -12,7 +11,7 @@ export interface Target {
   publicKey: string
   browserId: string
   sessionId: string
-  /** Answers of some megabytes. */
+  /** Returns some megabytes. */
   largePath: string
   secretKey: string
 }
@@ -21,11 +20,11 @@ const [name = '', given = '{}'] = import.meta.main ? process.argv.slice(2) : []
 const target = JSON.parse(given) as Target
 const { hostname, port } = new URL(target.url ?? 'http://localhost')
 
-let answers = 0
+let responses = 0
 function open(): Socket {
   const socket = connect(Number(port), hostname).on('error', () => {})
   return socket.on('data', () => {
-    answers += 1
+    responses += 1
   })
 }
 
@@ -41,20 +40,20 @@ const chunkPath = (key: string, number: number) =>
 const chunk = (body: Buffer, number = 0, key = target.publicKey) =>
   request('POST', chunkPath(key, number), ['Content-Type: application/octet-stream'], body)
 
-/** Each connection sends the next request as soon as it has a response, or was closed. */
+/** Each connection sends the next request as soon as it gets a response, and reopens when closed. */
 function flood(connections: number, next: (n: number) => Buffer): void {
   let n = 0
   const lane = () => {
     const socket = open()
     const send = () => socket.write(next(n++))
     socket.on('connect', send).on('data', send)
-    // A closed one is opened again, but not faster than a client on a network could.
+    // Not faster than a client on a network could.
     socket.on('close', () => setTimeout(lane, 5))
   }
   for (let i = 0; i < connections; i++) lane()
 }
 
-/** Opens them all, and each again that the service closes. */
+/** Opens all connections, and reopens those that the service closes. */
 function hold(connections: number, use: (socket: Socket) => void): void {
   const one = () => {
     const socket = open()
@@ -63,7 +62,7 @@ function hold(connections: number, use: (socket: Socket) => void): void {
   for (let i = 0; i < connections; i++) one()
 }
 
-/** Events that come to just less than 8 MiB expanded, and to more than a 200th of it compressed. */
+/** Events of almost 8 MiB that compress to more than a 200th of that. */
 function expanding(line: string, end: string): Buffer {
   const noise = Array.from({ length: 4_000 }, () => newKeyText('public')).join('')
   const start = `{"a":"${noise}"}\n`
@@ -72,7 +71,7 @@ function expanding(line: string, end: string): Buffer {
 
 const emptyMember = gzipSync('')
 const bodies = {
-  // Their last line is broken: all is looked at, nothing is kept.
+  // Their last line is invalid: everything is read and nothing stored.
   longLines: () => expanding(`{"a":"${'b'.repeat(1_000)}"}\n`, '{'),
   shortLines: () => expanding('{}\n', '{'),
   members: () => Buffer.concat(Array.from({ length: 52_000 }, () => emptyMember)),
@@ -198,13 +197,12 @@ const attacks: Record<string, () => void> = {
     flood(8, (n) => request('GET', n % 2 ? '/' : '/sdk/v1/lethe.js', ['Connection: close'])),
 }
 
-/** The names, for bench/attacks.ts. */
 export const attackNames = Object.keys(attacks)
 
 if (import.meta.main) {
   attacks[name]?.()
   process.on('SIGTERM', () => {
     const seconds = performance.now() / 1_000
-    process.stdout.write(String(answers / seconds), () => process.exit())
+    process.stdout.write(String(responses / seconds), () => process.exit())
   })
 }

@@ -1,12 +1,11 @@
 /**
- * What a client notices of attacks on the service: the p99 of GET /v1/persons/:externalId beside each
- * of them, as a ratio to the same without one, in turns: `node bench/attacks.ts [--seconds S]
- * [--rounds R] [--only TEXT]`. Prints a table in Markdown. Needs wrk, and two processors.
+ * Measures how attacks on the service affect a client: the p99 of GET /v1/persons/:externalId during
+ * each attack as a ratio to that without, in turns: `node bench/attacks.ts [--seconds S] [--rounds R]
+ * [--only TEXT]`. Prints a table in Markdown. Needs wrk and two processors.
  *
- * The service and its database have one processor, the client and the attacker the other one, as a
- * service is attacked from other machines. What the attacker takes from the client is measured too:
- * it attacks a server that does nothing, on its own processor. All of an attack comes from one
- * address, with the default limits.
+ * The service and its database have one processor, the client and the attacker the other, because
+ * real attacks come from other machines. To show what the attacker takes from the client, it also
+ * attacks a server that does nothing. Each attack comes from one address, with the default limits.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -33,12 +32,12 @@ const { values: options } = parseArgs({
 })
 const seconds = Number(options.seconds)
 const rounds = Number(options.rounds)
-/** Until the service has nothing of an attack any more. */
+/** Until the service has finished the work of an attack. */
 const settleSeconds = 2
-/** Until an attack is at what it does for good: what it may do at once is over by then. */
+/** Until the burst that the limits allow is over. */
 const burstSeconds = 6
 
-/** This process, and what it starts from now on. */
+/** Pins this process, and those it starts from now on, to a processor. */
 function runOn(processor: number): void {
   execFileSync('taskset', ['-cp', String(processor), String(process.pid)])
 }
@@ -94,7 +93,7 @@ async function serve(name: string, settings: Record<string, string> = {}) {
 
 type Service = Awaited<ReturnType<typeof serve>>
 
-/** It takes what the client leaves of their processor, as it would have one of its own. */
+/** Starts an attacker that uses only what the client leaves of their processor. */
 function attack(name: string, target: Target): ChildProcess {
   const words = ['--idle', '0', process.execPath, join(import.meta.dirname, 'attacker.ts'), name]
   return spawn('chrt', [...words, JSON.stringify(target)], {
@@ -102,7 +101,7 @@ function attack(name: string, target: Target): ChildProcess {
   })
 }
 
-/** Returns how many responses it got in a second. */
+/** Ends the attacker. Returns how many responses it got per second. */
 async function endAttack(attacker: ChildProcess): Promise<number> {
   let printed = ''
   attacker.stdout?.on('data', (text) => {
@@ -119,7 +118,7 @@ function measure({ found }: Service) {
   return measured
 }
 
-/** What the event loop waited longest for itself since the last time, others' turns left out. */
+/** Returns the longest delay that the event loop itself caused since the last call. */
 async function readWaits({ child, waitsFile }: Service): Promise<number> {
   rmSync(waitsFile, { force: true })
   child.kill('SIGUSR2')
@@ -174,7 +173,7 @@ let missed = 0
 for (const name of attackNames) {
   if (!name.includes(options.only)) continue
   runOn(0)
-  // A new one for each: what is left of one attack does not count as another one's.
+  // A new service for each attack: the previous one must not affect the figures.
   const service = await serve(
     name,
     name.includes('quota') ? { INGEST_MEGABYTES_PER_ADDRESS: '1' } : {},

@@ -1,7 +1,7 @@
 /**
- * The same work on one PostgreSQL and on Citus clusters of one, two and three nodes, all on this
- * machine's cores: `node bench/citus.ts [--seconds S]`. So it says what the distribution costs, and
- * not what more machines bring. Prints a table in Markdown. Needs a PostgreSQL with Citus.
+ * Runs the same work on one PostgreSQL and on Citus clusters of one, two and three nodes, all on this
+ * machine: `node bench/citus.ts [--seconds S]`. So it shows what distribution costs, and not what
+ * more machines gain. Prints a table in Markdown. Needs a PostgreSQL with Citus.
  */
 import { randomUUID } from 'node:crypto'
 import { parseArgs } from 'node:util'
@@ -42,7 +42,7 @@ const servers: Record<string, () => Server | undefined> = {
 const rates: Record<string, Record<string, number>> = {}
 for (const [name, start] of Object.entries(servers)) {
   const server = start()
-  if (!server) throw new Error(`${name}: none is installed.`)
+  if (!server) throw new Error(`${name}: not installed.`)
   try {
     await migrate(server.url)
     await migrate(server.url, 'keys')
@@ -55,7 +55,7 @@ for (const [name, start] of Object.entries(servers)) {
   }
 }
 const names = Object.keys(servers)
-console.log(`A second, from ${clients} clients in as many projects, ${seconds} s each:\n`)
+console.log(`Operations per second of ${clients} clients with a project each, ${seconds} s each:\n`)
 console.log(`| | ${names.join(' | ')} |\n| --- |${' ---: |'.repeat(names.length)}`)
 for (const what of Object.keys(rates[names[0] as string] ?? {})) {
   console.log(`| ${what} | ${names.map((name) => rates[name]?.[what]?.toFixed(0)).join(' | ')} |`)
@@ -85,17 +85,17 @@ async function measure(db: Db): Promise<Record<string, number>> {
     'persons read': await rate((client, n) => findPerson(db.short, idOf(client), `p${n % 10}`)),
     'pages of 50': await rate((client) => listPersons(db.sql, idOf(client), null, 51)),
     searches: await rate((client) => searchPersons(db.sql, idOf(client), 'lovelace', null, 51)),
-    'chunks taken (rows alone)': await rate(async (client, n) => {
+    'chunks stored (rows only)': await rate(async (client, n) => {
       const place = { ...(places[client] as (typeof places)[number]), number: n }
       const blobKey = `blobs/${client}/${n}`
       await intendChunk(db.sql, place, blobKey)
       await confirmChunk(db.sql, place, { blobKey, bytes: 9_000 })
     }),
-    'looks for work over all projects': await rate(() => claimJobs(db.sql, 32)),
+    'checks for work in all projects': await rate(() => claimJobs(db.sql, 32)),
   }
 }
 
-/** How often it is done in a second by all clients together. */
+/** Returns how often per second all clients together can do it. */
 async function rate(work: (client: number, n: number) => Promise<unknown>): Promise<number> {
   const end = performance.now() + seconds * 1_000
   let count = 0

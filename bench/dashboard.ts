@@ -1,8 +1,8 @@
 /**
- * What the dashboard takes of the time of who uses it, in Chromium against the real server:
- * `node bench/dashboard.ts [--persons N] [--rounds R] [--minutes M]`. The first load, the list on a
- * cold cache, scrolling through 2,000 rows, and a recording of half an hour. Beside it stand pages
- * that do nothing, for what browser and machine take by themselves.
+ * Measures how fast the dashboard is, in Chromium against the real server: `node bench/dashboard.ts
+ * [--persons N] [--rounds R] [--minutes M]`. The first load, the list with a cold cache, scrolling
+ * through 2,000 rows, and a recording of half an hour. Pages that do nothing show how much of it
+ * the browser and the machine take.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -51,13 +51,13 @@ const browser = await chromium.launch({
 const signedIn = await setUp(browser, service.found)
 const projectUrl = `${origin}/projects/${project.id}`
 
-/** What the clock in the recorded page shows; it lies in a frame within a frame of one origin. */
+/** Returns what the clock in the recorded page shows, two same-origin frames deep. */
 const clockOf = `(() => {
   const within = (one) => one?.querySelector('iframe')?.contentDocument
   return within(within(document))?.getElementById('clock')?.textContent
 })()`
 
-/** Presses Play as soon as it can be, and notes when the recording's time runs. */
+/** Clicks Play as soon as possible, and notes when playback starts. */
 const playAtOnce = `
   const begin = () => {
     const button = document.querySelector('button[aria-label=Play]:not(:disabled)')
@@ -93,15 +93,15 @@ async function setUp(browser: Browser, link: string) {
   await page.getByLabel('Your name').fill('Margaret Hamilton')
   await page.getByLabel('Email').fill('margaret@example.com')
   await page.getByLabel('Password').fill('correct horse battery staple')
-  await page.getByLabel('Name of the project').fill('bench')
-  await page.getByRole('button', { name: 'Set up and go on' }).click()
+  await page.getByLabel('Project name').fill('bench')
+  await page.getByRole('button', { name: 'Continue' }).click()
   await page.waitForURL('**/install')
   const state = await context.storageState()
   await context.close()
   return state
 }
 
-/** A window with nothing in its cache. */
+/** Opens a page with an empty cache. */
 async function openWindow(): Promise<Page> {
   const context = await browser.newContext({
     viewport: { width: 1440, height: 900 },
@@ -110,12 +110,12 @@ async function openWindow(): Promise<Page> {
   return context.newPage()
 }
 
-/** Waits for an expression to hold. Not by waitForFunction: the policy of the pages forbids its eval. */
+/** Waits until an expression is true. The pages' CSP forbids the eval of waitForFunction. */
 async function until(page: Page, expression: string): Promise<void> {
   while (!(await page.evaluate(expression))) await page.waitForTimeout(20)
 }
 
-/** Notes, in the page, the moment at which the selector is there and drawn. */
+/** Notes, in the page, when an element that matches the selector is drawn. */
 async function whenDrawn(page: Page, selector: string): Promise<void> {
   await page.addInitScript(`
     const look = () => document.querySelector(${JSON.stringify(selector)})
@@ -136,7 +136,7 @@ async function measureFirstLoad(): Promise<void> {
     client.on('Network.loadingFinished', ({ encodedDataLength }) => {
       bytes += encodedDataLength
     })
-    await whenDrawn(page, 'table[aria-label=Persons] tbody tr')
+    await whenDrawn(page, 'table[aria-label=People] tbody tr')
     await page.goto(`${projectUrl}/persons`)
     await until(page, 'window.drawnAt !== undefined')
     times.push(Number(await page.evaluate('window.drawnAt')))
@@ -153,7 +153,7 @@ async function measureFirstLoad(): Promise<void> {
   rows.push(
     ['first load, data included', `${Math.round(median(sizes) / 1_000)} KB`, '≤ 200 KB'],
     [
-      `persons to be seen and used, cold, ${options.persons} of them: median, worst`,
+      `list of ${options.persons} persons ready, cold: median, worst`,
       `${Math.round(median(times))}, ${Math.round(Math.max(...times))} ms`,
       '< 1 s',
     ],
@@ -161,7 +161,7 @@ async function measureFirstLoad(): Promise<void> {
   )
 }
 
-/** Scrolls down and up by the wheel for some seconds and returns the times between frames, in ms. */
+/** Scrolls down and up with the wheel for some seconds. Returns the times between frames, in ms. */
 async function scroll(page: Page): Promise<number[]> {
   await page.mouse.move(700, 500)
   await page.evaluate(`
@@ -177,7 +177,7 @@ async function scroll(page: Page): Promise<number[]> {
 }
 
 function shares(frames: number[]): string {
-  // A frame that comes a fraction of a millisecond late by the clock was still in time.
+  // A frame that seems late by a fraction of a millisecond was still on time.
   const late = frames.filter((time) => time > 17.5).length / frames.length
   const missed = frames.filter((time) => time > 25).length / frames.length
   return `${(late * 100).toFixed(1)} %, ${(missed * 100).toFixed(1)} %, ${Math.round(Math.max(...frames))} ms`
@@ -198,7 +198,7 @@ async function measureScrolling(): Promise<void> {
       shares(frames),
       '0 %',
     ],
-    ['scrolling a page with nothing in it: the same', shares(floorFrames), ''],
+    ['the same for an empty page', shares(floorFrames), ''],
   )
 }
 
@@ -213,7 +213,7 @@ async function upload(): Promise<{ sessionId: string; megabytes: number; events:
       method: 'POST',
       body: new Uint8Array(body),
     })
-    if (!response.ok) throw new Error(`Chunk ${number} was answered ${response.status}.`)
+    if (!response.ok) throw new Error(`Chunk ${number} returned ${response.status}.`)
   }
   const bytes = events.reduce((sum, event) => sum + JSON.stringify(event).length, 0)
   return { sessionId: sessionId as string, megabytes: bytes / 1e6, events: events.length }
@@ -248,16 +248,16 @@ async function measureReplay(): Promise<void> {
       `${Math.round(median(starts))}, ${Math.round(Math.max(...starts))} ms`,
       '< 2 s',
     ],
-    ['all of it is there: worst', `${Math.round(loaded)} ms`, ''],
+    ['fully loaded: worst', `${Math.round(loaded)} ms`, ''],
     [
-      'seeking anywhere, until it is shown: median, worst',
+      'seeking anywhere, until shown: median, worst',
       `${Math.round(median(seeks))}, ${Math.round(Math.max(...seeks))} ms`,
       '< 300 ms',
     ],
   )
 }
 
-/** Milliseconds from the choice of a moment on the time line until the recorded page shows it. */
+/** Returns the milliseconds from a seek on the timeline until the recorded page shows that moment. */
 async function seek(page: Page, second: number): Promise<number> {
   const time = await page.evaluate(`new Promise((resolve) => {
     const input = document.querySelector('input[aria-label=Time]')

@@ -1,9 +1,9 @@
 /**
- * How fast persons are erased, against the floor of the same deletes done bare; a person with very
- * many chunks, and what the API beside it notices; ten thousand DELETEs at once; claiming beside a
- * million finished jobs; and the DELETE of a person with very many browsers:
- * `node bench/erasure.ts [--persons N] [--rounds R] [--chunks N] [--browsers N]`.
- * Prints tables in Markdown. Needs wrk.
+ * Measures the erasure of persons against bare deletes of the same data (the floor), a person with
+ * very many chunks and its effect on the API, 10,000 DELETEs at once, claiming a job among a million
+ * finished ones, and the DELETE of a person with very many browsers: `node bench/erasure.ts
+ * [--persons N] [--rounds R] [--chunks N] [--deletes N] [--finished N] [--browsers N]`. Prints tables
+ * in Markdown. Needs wrk.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -31,23 +31,21 @@ import { letheWords, load, median, residentMegabytes, start, stop, urlOf } from 
 
 const { values: options } = parseArgs({
   options: {
-    /** Erased in each round, each with 1 browser, 3 sessions and 30 chunks. */
+    /** Erased in each round, each with 1 browser, 3 sessions and 30 chunks; 0 skips this part. */
     persons: { type: 'string', default: '300' },
     rounds: { type: 'string', default: '3' },
-    /** Of the one large person; 0 leaves it out. */
+    /** Of the one large person; 0 skips this part. */
     chunks: { type: 'string', default: '100000' },
-    /** Requested at once; 0 leaves it out. */
+    /** Requested at once; 0 skips this part. */
     deletes: { type: 'string', default: '10000' },
-    /** Finished jobs beside which is claimed; 0 leaves it out. */
+    /** Finished jobs among which one is claimed; 0 skips this part. */
     finished: { type: 'string', default: '1000000' },
-    /** Of the one person whose DELETE is compared with that of a person with one; 0 leaves it out. */
+    /** Of the person whose DELETE is compared with that of a person with one; 0 skips this part. */
     browsers: { type: 'string', default: '300000' },
-    /** Bytes of a blob. */
-    bytes: { type: 'string', default: '20000' },
   },
 })
 const persons = Number(options.persons)
-const blobBytes = Number(options.bytes)
+const blobBytes = 20_000
 const jobsAtOnce = 4
 const drainMinutesMaximum = 10
 const deletesMeasured = 60
@@ -116,7 +114,7 @@ interface Seeded {
   folders: string[]
 }
 
-/** Persons with recordings, as they lie on disk after some time. */
+/** Creates persons with recordings, as rows and files. */
 async function seed(
   { db, projectId, blobsFolder }: Place,
   count: number,
@@ -179,7 +177,7 @@ async function seed(
   return { personIds, externalIds: made.map((one) => one.externalId), browserIds, files, folders }
 }
 
-/** The same rows and files, deleted as fast as it goes. */
+/** Deletes the same rows and files as fast as possible. */
 async function deleteBare({ db, projectId }: Place, seeded: Seeded): Promise<void> {
   await inLanes(seeded.files, 8, unlink)
   for (const folder of seeded.folders) await rmdir(folder)
@@ -247,7 +245,7 @@ async function secondsOfWorker(place: Place, { externalIds }: Seeded): Promise<n
 async function untilDrained({ db, projectId }: Place, milliseconds: number): Promise<void> {
   const until = performance.now() + drainMinutesMaximum * 60_000
   for (;;) {
-    if (performance.now() > until) throw new Error('The jobs did not end.')
+    if (performance.now() > until) throw new Error('The jobs did not finish in time.')
     const open = await db.sql`
       select from deletion_jobs
       where project_id = ${projectId} and status in ('pending', 'running') limit 1`
@@ -257,10 +255,11 @@ async function untilDrained({ db, projectId }: Place, milliseconds: number): Pro
   const failed = await db.sql`
     select from deletion_jobs
     where project_id = ${projectId} and (status <> 'completed' or attempts > 1)`
-  if (failed.length > 0) throw new Error(`${failed.length} jobs did not end in their first attempt`)
+  if (failed.length > 0)
+    throw new Error(`${failed.length} jobs did not complete in their first attempt.`)
 }
 
-/** One person with very many chunks, erased by the service itself while requests come in. */
+/** Erases one person with very many chunks, by the service itself and during requests. */
 async function eraseLarge(place: Place, chunks: number) {
   const { db, projectId } = place
   const sessions = Math.ceil(chunks / 1_000)
@@ -303,16 +302,16 @@ async function eraseLarge(place: Place, chunks: number) {
     }
     console.log(`| one person with ${chunks} chunks of ${blobBytes} bytes | |`)
     console.log('| --- | --- |')
-    console.log(`| seconds, with the requests beside it | ${seconds.toFixed(1)} |`)
-    console.log(`| different counts of what went, seen once a second | ${counts.size} |`)
+    console.log(`| seconds, during requests | ${seconds.toFixed(1)} |`)
+    console.log(`| different counts of removed data, read once a second | ${counts.size} |`)
     console.log(
-      `| MB resident before, and at most | ${memoryBefore.toFixed(0)}, ${memory.toFixed(0)} |`,
+      `| MB resident before, maximum | ${memoryBefore.toFixed(0)}, ${memory.toFixed(0)} |`,
     )
     console.log(
       `| p99 of GET person, idle, ms | ${median(idle.map((one) => one.p99)).toFixed(2)} |`,
     )
     console.log(
-      `| p99 of GET person, beside it, ms | ${median(busy.map((one) => one.p99)).toFixed(2)} |\n`,
+      `| p99 of GET person, during it, ms | ${median(busy.map((one) => one.p99)).toFixed(2)} |\n`,
     )
   } finally {
     await stop(child)
@@ -372,15 +371,15 @@ async function claimBeside(place: Place, finished: number) {
   const analyzed = await fresh()
   console.log('| a claim, ms | |')
   console.log('| --- | --- |')
-  console.log(`| beside the few finished jobs of before | ${before.toFixed(2)} |`)
+  console.log(`| among a few finished jobs | ${before.toFixed(2)} |`)
   console.log(
-    `| beside ${finished} finished ones, before and after analyze | ${beside.toFixed(2)}, ${analyzed.toFixed(2)} |`,
+    `| among ${finished} finished ones, before and after analyze | ${beside.toFixed(2)}, ${analyzed.toFixed(2)} |`,
   )
 }
 
 /**
- * DELETE of a person with very many browsers and of one with one, in turns: each is taken back, so
- * that the same persons are asked for again. Then a worker of its own erases all of them.
+ * DELETEs a person with very many browsers and one with a single browser, in turns. Each deletion is
+ * undone, so that the same persons can be deleted again. Then a worker process erases both.
  */
 async function deleteBesideBrowsers(place: Place, browsers: number) {
   const { db, projectId } = place
@@ -414,10 +413,10 @@ async function deleteBesideBrowsers(place: Place, browsers: number) {
     const headers = { authorization: `Bearer ${key}` }
     const url = `${found}/v1/persons/${externalId}`
     const { status } = await fetch(url, { method: 'DELETE', headers })
-    if (status !== 202) throw new Error(`DELETE answered ${status}.`)
+    if (status !== 202) throw new Error(`DELETE returned ${status}.`)
     return performance.now() - begun
   }
-  const takeBack = (externalId: string) =>
+  const undo = (externalId: string) =>
     db.begin(async (tx) => {
       await tx`
         update persons set deletion_job_id = null
@@ -430,7 +429,7 @@ async function deleteBesideBrowsers(place: Place, browsers: number) {
   for (let round = 0; round < deletesMeasured; round++) {
     for (const externalId of [one, many]) {
       times[externalId]?.push(await requested(externalId))
-      await takeBack(externalId)
+      await undo(externalId)
     }
   }
   await requested(many)
@@ -456,7 +455,7 @@ async function deleteBesideBrowsers(place: Place, browsers: number) {
   const seconds = (performance.now() - begun) / 1_000
   console.log(`| seconds until a worker has erased them | ${seconds.toFixed(0)} |`)
   console.log(
-    `| MB of the worker at its start, and at most | ${before.toFixed(0)}, ${megabytes.toFixed(0)} |`,
+    `| MB of the worker at its start, maximum | ${before.toFixed(0)}, ${megabytes.toFixed(0)} |`,
   )
 }
 

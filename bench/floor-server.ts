@@ -1,6 +1,6 @@
 /**
- * The floor of the person API: a bare Fastify that does the same statements over the same driver
- * and splices the same JSON, without keys, validation, limits, metrics or logs.
+ * The floor of the person API: a bare Fastify that runs the same statements with the same driver and
+ * builds the same JSON, without keys, validation, limits, metrics or logs.
  */
 import Fastify from 'fastify'
 import pg from 'pg'

@@ -1,8 +1,8 @@
 /**
- * Ingestion on one core against its floor, the same bytes written by the same number of writers
- * with an fsync of file and folder each: `node bench/ingest.ts [--minutes M] [--rounds R]
- * [--connections C] [--beside CHECKOUT]…`, which measures other versions in turns with this one.
- * Prints tables in Markdown. Needs wrk and taskset (util-linux).
+ * Compares ingestion on one core with its floor, the same bytes written by as many writers with an
+ * fsync of file and folder each: `node bench/ingest.ts [--minutes M] [--rounds R] [--seconds S]
+ * [--kilobytes LIST] [--beside CHECKOUT]…`. `--beside` measures other versions in turns with this
+ * one. Prints tables in Markdown. Needs wrk and taskset (util-linux).
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
@@ -27,7 +27,7 @@ import {
 
 const { values: options } = parseArgs({
   options: {
-    /** How long the last run is, in which the memory is watched. */
+    /** The length of the memory measurement. */
     minutes: { type: 'string', default: '0.5' },
     rounds: { type: 'string', default: '3' },
     connections: { type: 'string', default: '32' },
@@ -35,7 +35,7 @@ const { values: options } = parseArgs({
     /** Folders of other versions, with their dependencies installed. */
     beside: { type: 'string', multiple: true, default: [] },
     kilobytes: { type: 'string', default: '8,64,256' },
-    /** Is the floor itself: writes bytes of that size for some seconds into a folder. */
+    /** Runs as the floor: writes files of this many bytes into the folder. */
     floor: { type: 'string' },
     folder: { type: 'string' },
   },
@@ -47,7 +47,7 @@ let runs = 0
 if (options.floor !== undefined) await beFloor(Number(options.floor), options.folder as string)
 else await main()
 
-/** Recorded pages as ndjson: about eight to one under gzip, as real ones are. */
+/** A gzipped chunk of ndjson that compresses about eight to one, as real ones do. */
 function chunkOf(gzipBytes: number): Buffer {
   const lines: string[] = []
   for (;;) {
@@ -77,7 +77,7 @@ async function main() {
       services.push(await startService(basename(root), resolve(root), folder))
     }
     await compare(folder, services)
-    for (const service of services) await askBeside(service, folder)
+    for (const service of services) await readDuringUploads(service, folder)
     for (const service of services) await watchMemory(service, folder)
   } finally {
     for (const service of services) await service.end()
@@ -96,7 +96,7 @@ interface Service {
   end(): Promise<void>
 }
 
-/** A version with a database of its own, put together by its own code. */
+/** Starts a version with a separate database, set up by that version's code. */
 async function startService(name: string, root: string, folder: string): Promise<Service> {
   const source = join(root, 'packages/server/src')
   const { openEmbedded } = await import(join(source, 'embedded/embedded.ts'))
@@ -138,7 +138,7 @@ function postmasterPid(dataDir: string): number {
   return Number(readFileSync(join(dataDir, path), 'utf8').split('\n')[0])
 }
 
-/** The service on the first core; database and load take the others. */
+/** Starts the service on the first core. */
 function startPinned(words: string[], environment: Record<string, string>) {
   const child = spawn('taskset', ['-c', '0', process.execPath, ...words, 'serve'], {
     env: { ...process.env, ...environment },
@@ -169,7 +169,7 @@ async function startSessions(url: string, key: string, count: number): Promise<P
   return places
 }
 
-/** Chunks of their own each: sessions in turns, a tab for each run, numbers counted up. */
+/** Uploads of distinct chunks: to the sessions in turns, with one tab per run. */
 function uploads({ url, key, places }: Service, file: string, delayMilliseconds = 0) {
   const tab = `run${++runs}`
   const list = places
@@ -197,7 +197,7 @@ end`,
 
 async function compare(folder: string, services: Service[]): Promise<void> {
   console.log(
-    `Ingestion, the service on one core, ${connections} connections, ${options.rounds} rounds of ${seconds} s, medians. The floor: ${connections} writers, each chunk a new file, fsync of file and folder, on the same core. CPU is the processes' own time a chunk, which other load on the machine changes little.\n`,
+    `Ingestion, the service on one core, ${connections} connections, ${options.rounds} rounds of ${seconds} s, medians. The floor: ${connections} writers, each chunk a new file, fsync of file and folder, on the same core. CPU is processor time per chunk, which other load on the machine hardly affects.\n`,
   )
   console.log(
     '| version | chunk (gzip) | chunks/s | of the floor | CPU ms | floor CPU ms | database CPU ms | p50 ms | p99 ms | floor chunks/s | floor p99 ms |',
@@ -221,7 +221,7 @@ async function compare(folder: string, services: Service[]): Promise<void> {
       note(`${service.name} database`, familyMilliseconds(service.databasePid) - before[1], run)
       return run
     }
-    // A process that has stored a few chunks only still compiles its code.
+    // Warms up the services first.
     for (const service of services) load(uploads(service, file), connections, seconds)
     const { floor, ...loads } = await inTurns(
       {
@@ -317,13 +317,13 @@ async function beFloor(bytes: number, folder: string): Promise<void> {
   process.stdout.write(JSON.stringify(result))
 }
 
-/** The processor time a process has taken so far (proc(5), in hundredths of a second). */
+/** Returns the processor time that a process has used (proc(5), in hundredths of a second). */
 function cpuMilliseconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** The same of a process and those it started and still has, each ended one included. */
+/** The same for a process with all its children, ended ones included. */
 function familyMilliseconds(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
     .split(' ')
@@ -334,8 +334,8 @@ function familyMilliseconds(pid: number): number {
   }, 0)
 }
 
-/** A backend reads a person, 4 requests at once, while browsers upload chunks of 9 KB at a rate. */
-async function askBeside(service: Service, folder: string): Promise<void> {
+/** Measures reads of a person, 4 at once, while browsers upload chunks of 9 KB at a given rate. */
+async function readDuringUploads(service: Service, folder: string): Promise<void> {
   const { url, secretKey, name } = service
   const headers = {
     authorization: `Bearer ${secretKey}`,
@@ -350,7 +350,7 @@ async function askBeside(service: Service, folder: string): Promise<void> {
   const file = join(folder, 'chunk-beside')
   writeFileSync(file, chunkOf(8 * 1_024))
   console.log(
-    `\n| ${name}: chunks asked for, and stored, a second | p50 ms of GET | p99 ms | × idle |`,
+    `\n| ${name}: chunks requested and stored per second | p50 ms of GET | p99 ms | × idle |`,
   )
   console.log('| --- | ---: | ---: | ---: |')
   const stored: Record<string, number[]> = {}
@@ -378,14 +378,14 @@ async function askBeside(service: Service, folder: string): Promise<void> {
   }
 }
 
-/** Uploads for minutes, and looks at the service's memory each second. */
+/** Uploads for some minutes and measures the service's memory. */
 async function watchMemory(service: Service, folder: string): Promise<void> {
   const minutes = Number(options.minutes)
   const file = join(folder, `chunk-${options.kilobytes.split(',').at(-1)}`)
   const { pid } = service
   const samples: number[] = []
   let failed = 0
-  // wrk is waited for synchronously, so its run is cut into pieces and memory is looked at between.
+  // wrk runs synchronously, so memory is measured between short runs.
   const pieceSeconds = 5
   const pieces = Math.max(4, Math.round((minutes * 60) / pieceSeconds))
   for (let piece = 0; piece < pieces; piece++) {
@@ -398,6 +398,6 @@ async function watchMemory(service: Service, folder: string): Promise<void> {
     return Math.round(Math.max(...samples.slice(from, to)))
   })
   console.log(
-    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of ${service.name}, the most in each quarter: ${quarters.join(', ')} MB; ${failed} uploads failed.`,
+    `\nMemory over ${((pieces * pieceSeconds) / 60).toFixed(1)} minutes of ${service.name}, maximum of each quarter: ${quarters.join(', ')} MB; ${failed} uploads failed.`,
   )
 }

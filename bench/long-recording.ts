@@ -14,10 +14,9 @@ interface Node {
 }
 
 /**
- * What somebody does in half an hour of one page of a shop, which never reloads: moves and
- * scrolls two thirds of the time, clicks and types, and the page answers by changing parts of
- * itself. Every second it shows the time of the recording in `#clock`, as `m:ss`, by which a test
- * can see what moment is on the screen. Nothing in it is left to chance.
+ * Returns a recording of a visitor on one page of a shop: pointer moves two thirds of the time,
+ * scrolling, clicks, typing, and changes of the page after clicks. `#clock` shows the time in the
+ * recording as `m:ss`, so that a test can see which moment is on the screen. It is always the same.
  */
 export function longRecording(minutes: number, startedAt: number): RecordedEvent[] {
   const page = makePage()
@@ -43,7 +42,7 @@ export function longRecording(minutes: number, startedAt: number): RecordedEvent
     if (second % 4 === 0) {
       note(at + 600, { source: 3, id: page.documentId, x: 0, y: (second * 37) % 9_000 })
     }
-    if (second % 6 === 0) answer(note, at, page, second)
+    if (second % 6 === 0) click(note, at, page, second)
     if (second % 20 === 0) {
       note(at + 700, { source: 5, text: '*'.repeat((second / 20) % 9), isChecked: false, id: 9 })
     }
@@ -57,7 +56,7 @@ export function clockText(second: number): string {
 
 type NoteEvent = (at: number, data: Record<string, unknown>) => void
 
-/** Two batches of the pointer's way, as the recorder sends them each half second. */
+/** Two batches of pointer positions, one each half second as the recorder sends them. */
 function move(note: NoteEvent, at: number, second: number): void {
   for (const half of [0, 500]) {
     const positions = Array.from({ length: 10 }, (_, step) => ({
@@ -70,8 +69,8 @@ function move(note: NoteEvent, at: number, second: number): void {
   }
 }
 
-/** A click, and the page's answer: a card is redrawn, another one changes how it looks. */
-function answer(note: NoteEvent, at: number, page: Page, second: number): void {
+/** A click, after which the page replaces a card and changes an attribute. */
+function click(note: NoteEvent, at: number, page: Page, second: number): void {
   const index = (second / 6) % page.cards.length
   const old = page.cards[index] as Node
   const fresh = card(page, index, `drawn at ${clockText(second)}`)
@@ -120,7 +119,7 @@ function makePage(): Page {
   const style = [{ type: 3, id: 5, textContent: rules.join('\n'), isStyle: true }]
   const clock = element(7, 'strong', { id: 'clock' }, [{ type: 3, id: 8, textContent: '0:00' }])
   const field = element(9, 'input', { type: 'search', placeholder: 'Search' }, [])
-  // A copy: the page goes on changing, what was recorded of it does not.
+  // A copy: later changes of the cards must not change the snapshot.
   const list = element(page.listId, 'main', { class: 'c1' }, [...page.cards])
   const head = element(3, 'head', {}, [element(4, 'style', {}, style)])
   const body = element(6, 'body', {}, [clock, field, list])
@@ -149,7 +148,7 @@ function element(
   return { type: 2, id, tagName, attributes, childNodes }
 }
 
-/** The bodies of the chunks in which a recorder would have sent it: ten seconds each, gzipped. */
+/** Returns the events as gzipped chunk bodies of ten seconds each. */
 export function chunksOf(events: RecordedEvent[]): Buffer[] {
   const first = events[0]?.timestamp ?? 0
   const parts = Map.groupBy(events, ({ timestamp }) => Math.floor((timestamp - first) / 10_000))

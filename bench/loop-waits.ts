@@ -1,8 +1,7 @@
 /**
- * Runs inside a service that is measured (`node --import`): how long its event loop waits. At each
- * SIGUSR2 writes what there was since the last one to the file LOOP_WAITS, as LoopWaits in JSON.
- *
- * The service's own metric looks every 10 ms and counts those 10 ms in; this looks every one.
+ * Measures the delays of the event loop inside a service (`node --import`). On each SIGUSR2 it writes
+ * those since the last one to the file in LOOP_WAITS, as LoopWaits in JSON. It samples every
+ * millisecond; the service's own metric samples every 10 ms and includes those 10 ms.
  */
 import { openSync, readSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
@@ -10,15 +9,15 @@ import { setTimeout } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
 
 export interface LoopWaits {
-  /** The longest time between two looks, in which the loop could do nothing else. */
+  /** The longest delay of a sample. */
   longestMilliseconds: number
-  /** The same without the time in which the loop could have gone on and others had the processor. */
+  /** The same without the time in which other threads had the processor. */
   longestOwnMilliseconds: number
 }
 
-const lookMilliseconds = 1
+const sampleMilliseconds = 1
 
-/** Linux counts for each thread how long it could have run and did not, in nanoseconds. */
+/** Linux counts for each thread the nanoseconds it waited for a processor. */
 const schedstat = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r')
 const line = Buffer.alloc(80)
 
@@ -31,18 +30,18 @@ function watch(file: string): void {
   let last = { at: performance.now(), others: othersMilliseconds() }
   let longest = 0
   let longestOwn = 0
-  const look = () => {
+  const sample = () => {
     const now = { at: performance.now(), others: othersMilliseconds() }
-    const waited = now.at - last.at - lookMilliseconds
+    const waited = now.at - last.at - sampleMilliseconds
     longest = Math.max(longest, waited)
     longestOwn = Math.max(longestOwn, waited - (now.others - last.others))
     last = now
   }
-  setInterval(look, lookMilliseconds).unref()
+  setInterval(sample, sampleMilliseconds).unref()
   process.on('SIGUSR2', async () => {
     const waits: LoopWaits = { longestMilliseconds: longest, longestOwnMilliseconds: longestOwn }
     await writeFile(`${file}.new`, JSON.stringify(waits))
-    // What this itself took is over before the next ones are looked at.
+    // The delay that this write causes is not counted.
     await setTimeout(50)
     longest = longestOwn = 0
     await rename(`${file}.new`, file)

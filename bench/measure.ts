@@ -13,19 +13,19 @@ export interface Load {
   errors: number
 }
 
-/** A script for wrk: what it sends, each request made by a Lua function. */
+/** What wrk sends: a URL and a Lua script that may create each request. */
 export interface Requests {
   url: string
   lua: string
 }
 
-/** Sends requests for some seconds with `connections` at once, by wrk (Debian's package `wrk`). */
+/** Sends requests with wrk for some seconds over `connections` connections. */
 export function load(requests: Requests, connections = 32, seconds = 5): Load {
   const { words, loadOf } = wrk(requests, connections, seconds)
   return loadOf(execFileSync('wrk', words, { encoding: 'utf8' }))
 }
 
-/** The same while this process goes on. */
+/** The same without blocking this process. */
 export async function loadMeanwhile(
   requests: Requests,
   connections: number,
@@ -50,7 +50,7 @@ end`,
   )
   const places = ['-t', '1', '-c', String(connections), '-d', `${seconds}s`]
   return {
-    // Of itself wrk takes a response after two seconds for a failure, as a busy disk can make it.
+    // By default wrk counts a response after 2 s as an error, which a busy disk can cause.
     words: [...places, '--timeout', '30s', '-s', script, url],
     loadOf(out: string): Load {
       rmSync(folder, { recursive: true })
@@ -65,7 +65,7 @@ end`,
   }
 }
 
-/** The words after `node` that run the service of a checkout as its users do, with the options it names itself. */
+/** The arguments for `node` that run the service of a checkout, with the options of its shebang. */
 export function letheWordsOf(root: string): string[] {
   const program = join(root, 'packages/server/bin/lethe.ts')
   return [...(/^#!.*/.exec(readFileSync(program, 'utf8'))?.[0].match(/--\S+/g) ?? []), program]
@@ -73,7 +73,7 @@ export function letheWordsOf(root: string): string[] {
 
 export const letheWords = letheWordsOf(join(import.meta.dirname, '..'))
 
-/** Starts a Node program and waits for the first line it prints that has a match. */
+/** Starts a Node program and waits until its output matches the pattern. */
 export function start(
   words: string[],
   pattern: RegExp,
@@ -106,18 +106,18 @@ export const median = (numbers: number[]): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
 
 /**
- * Runs the contenders in turns, several rounds, so that what else the machine does hits all of
- * them; returns the median of each. `anew` comes before each round: one process of Node can be a
- * tenth faster or slower than the next one of the same program, for as long as it lives.
+ * Runs the contenders in turns, several rounds, so that other load on the machine affects all of
+ * them. Returns the median of each. `restart` runs before each round: one process of Node can be 10 %
+ * faster or slower than the next of the same program, for its whole life.
  */
 export async function inTurns(
   contenders: Record<string, () => Load | Promise<Load>>,
   rounds: number,
-  anew?: () => Promise<void>,
+  restart?: () => Promise<void>,
 ): Promise<Record<string, Load>> {
   const loads: Record<string, Load[]> = {}
   for (let round = 0; round < rounds; round++) {
-    await anew?.()
+    await restart?.()
     for (const [name, run] of Object.entries(contenders)) {
       const measured = await run()
       if (measured.errors > 0) throw new Error(`${name}: ${measured.errors} requests failed`)
@@ -137,12 +137,12 @@ export async function inTurns(
   )
 }
 
-/** The resident memory of a process, in MB. */
+/** Returns the resident memory of a process, in MB. */
 export function residentMegabytes(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) / 1024
 }
 
-/** A port of the loopback address that is free at this moment. */
+/** Returns a port that is free on the loopback address. */
 export function freePort(): Promise<number> {
   const server = createServer()
   return new Promise((resolve) => {
@@ -153,7 +153,7 @@ export function freePort(): Promise<number> {
   })
 }
 
-/** The URL of a built-in database, for a service that is a process of its own. */
+/** Returns the URL of an embedded database, for a service in another process. */
 export function urlOf({ host, port, user, password = '', database }: DbAddress): string {
   const secret = encodeURIComponent(password)
   return `postgres://${user}:${secret}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
@@ -161,7 +161,7 @@ export function urlOf({ host, port, user, password = '', database }: DbAddress):
 
 interface TraceEvent {
   name: string
-  /** `X` is whole; others are only a beginning or an end. */
+  /** `X` is a complete event; others are only a start or an end. */
   ph: string
   pid: number
   tid: number
@@ -170,7 +170,7 @@ interface TraceEvent {
   args: { name?: string }
 }
 
-/** The tasks of the page's main thread in a trace of Chromium, whose times are microseconds. */
+/** Returns the tasks of the page's main thread in a trace of Chromium, with times in microseconds. */
 export function tasksOf(trace: Buffer): TraceEvent[] {
   const { traceEvents } = JSON.parse(trace.toString()) as { traceEvents: TraceEvent[] }
   const threads = traceEvents.filter(

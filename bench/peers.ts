@@ -1,8 +1,8 @@
 /**
- * The person API beside Parse Server and Directus, on the same PostgreSQL with the same persons:
- * `node bench/peers.ts [--persons N] [--seconds S] [--rounds R]`. Installs both from npm into a
- * folder for it (some minutes and 1 GB; --folder keeps it for the next run). Needs wrk and an
- * installed PostgreSQL, as neither of them reaches a unix socket.
+ * Compares the person API with Parse Server and Directus, on the same PostgreSQL with the same
+ * persons: `node bench/peers.ts [--persons N] [--seconds S] [--rounds R] [--folder F]`. Installs both
+ * from npm into the folder (some minutes, 1 GB, kept for the next run). Needs wrk and an installed
+ * PostgreSQL, because neither supports unix sockets.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     folder: { type: 'string', default: join(tmpdir(), 'lethe-bench-peers') },
-    /** The Node that their native modules are built for, where it is not this one. */
+    /** The Node that their native modules are built for, if not this one. */
     'peer-node': { type: 'string', default: process.execPath },
   },
 })
@@ -42,7 +42,7 @@ const rounds = Number(options.rounds)
 const { folder } = options
 const peerNode = options['peer-node']
 
-/** What a contender is asked to do; `id` in Lua stands for the externalId of a random person. */
+/** A server with the requests to measure. */
 interface Contender {
   name: string
   create: Requests
@@ -55,7 +55,7 @@ interface Contender {
 
 const randomId = `"user-" .. math.random(${persons})`
 
-/** Names as of people, so that a search has frequent and rare ones; `rare` is in one person. */
+/** Realistic names, frequent and rare: only one person has `Zqxwv`. */
 const personColumns = `
   'user-' || n as external_id,
   (array['Ada', 'Grace', 'Alan', 'Edsger', 'Barbara', 'Donald', 'Frances'])[n % 7 + 1] || ' '
@@ -153,13 +153,13 @@ express().use('/parse', api.app).listen(${port}, '127.0.0.1', () => console.log(
     headers: { ...headers, 'content-type': 'application/json' },
     body: JSON.stringify({ externalId: 'first', name: 'First', email: 'first@example.com' }),
   })
-  if (!made.ok) throw new Error(`Parse Server answered ${made.status}.`)
+  if (!made.ok) throw new Error(`Parse Server returned ${made.status}.`)
   const { client, end } = await connectOne(databaseUrl)
   await client.query(`
     insert into "Person" ("objectId", "createdAt", "updatedAt", "externalId", name, email)
     select 'o' || n, now() - n * interval '1 ms', now(), external_id, name, email
     from (select n, ${personColumns} from generate_series(1, ${persons}) n) given`)
-  // Without these it would read the whole table for each; it makes none by itself.
+  // It creates no indexes itself, and would read the whole table for each request.
   await client.query('create index on "Person" ("externalId")')
   await client.query('create index on "Person" ("createdAt" desc)')
   await client.query('vacuum analyze')
@@ -223,7 +223,7 @@ console.log('ready')
   )
   process.chdir(folder)
   const { child } = await start([program], /ready/, environment, peerNode)
-  // It says so before it listens.
+  // It prints this before it listens.
   for (let n = 0; n < 300 && !(await fetch(`${url}/server/ping`).catch(() => undefined))?.ok; n++) {
     await sleep(200)
   }
@@ -249,7 +249,7 @@ console.log('ready')
       ],
     }),
   })
-  if (!made.ok) throw new Error(`Directus answered ${made.status}.`)
+  if (!made.ok) throw new Error(`Directus returned ${made.status}.`)
   const { client, end } = await connectOne(databaseUrl)
   await client.query(`
     insert into persons (external_id, name, email, created)
@@ -281,7 +281,7 @@ function install(): void {
   mkdirSync(folder, { recursive: true })
   if (existsSync(join(folder, 'node_modules/directus'))) return
   writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n')
-  // Both need native modules that are made by their install scripts.
+  // Both need native modules that their install scripts build.
   const words = ['i', 'parse-server@9.10.0', 'directus@11.3.5', '--dangerously-allow-all-scripts']
   execFileSync('npm', words, { cwd: folder, stdio: 'inherit' })
 }

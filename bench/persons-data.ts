@@ -1,6 +1,6 @@
 import type { Db } from '../packages/server/src/sql.ts'
 
-/** Persons `user-1` to `user-<count>`, with a name, an email and a plan, the last one the newest. */
+/** Inserts the persons `user-1` to `user-<count>`, the last one the newest. */
 export async function insertPersons(db: Db, projectId: number, count: number): Promise<void> {
   await db.sql`
     with made as (

@@ -1,7 +1,7 @@
 /**
- * The person API against its floors in the same run: `node bench/persons.ts [--persons N]
- * [--seconds S] [--rounds R]`. Prints a table in Markdown; figures are ratios first, as machines
- * differ. Needs wrk and pgbench (Debian's wrk and postgresql-contrib).
+ * Compares the person API with its floors: `node bench/persons.ts [--persons N] [--seconds S]
+ * [--rounds R]`. Prints tables in Markdown. Needs wrk and pgbench (Debian's wrk and
+ * postgresql-contrib).
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -49,7 +49,7 @@ const db = connect({ connection: embedded.address, statementSeconds: 600 })
 const project = await createProject(db.sql, 'bench')
 const { text: key } = await createKey(db.sql, project.id, 'secret', 'bench')
 await insertPersons(db, project.id, persons)
-// A service in use has long indexed its persons; beside everything else it would be at it for a minute.
+// A service in use has already indexed its persons; otherwise that would take a minute of the run.
 while ((await indexSearchTail(db, { seconds: 10 })) > 0);
 await db.sql`vacuum analyze`
 
@@ -57,7 +57,7 @@ type Started = Awaited<ReturnType<typeof start>>
 
 let service!: Started
 let floor!: Started
-/** Of the service, at the end of each round: in megabytes. */
+/** Megabytes of the service at the end of each round. */
 const resident: number[] = []
 
 async function stopBoth(): Promise<void> {
@@ -66,8 +66,8 @@ async function stopBoth(): Promise<void> {
   await stop(floor.child)
 }
 
-/** A service and a floor that have just been started, and have compiled what they are asked for. */
-async function startAnew(): Promise<void> {
+/** Starts a new service and floor and warms them up. */
+async function restartBoth(): Promise<void> {
   if (service) await stopBoth()
   service = await start([...letheWords, 'serve'], /listens on (\S+)/, {
     DATABASE_URL: databaseUrl,
@@ -131,12 +131,12 @@ const loads = {
   list: (time = seconds) => load(list(service.found), 16, time),
   post: (time = seconds) => load(post(`{"changed":' .. math.random(1000000000) .. '}`), 32, time),
 }
-const measured = await inTurns({ ...loads, pgbench }, rounds, startAnew)
+const measured = await inTurns({ ...loads, pgbench }, rounds, restartBoth)
 await stopBoth()
 
 /**
- * The longest waits of the event loop while bodies and pages of the largest kind go through, and
- * while nothing does: what the machine adds of itself. Of a service of its own, that is watched.
+ * Measures the longest delays of the event loop of a separate service, with the largest bodies and
+ * pages and, for what the machine itself adds, without requests.
  */
 async function longestWaits(): Promise<Record<string, LoopWaits>> {
   const file = join(folder, 'loop-waits')
@@ -155,7 +155,7 @@ async function longestWaits(): Promise<Record<string, LoopWaits>> {
       'content-type': 'application/json',
     }
     const answer = await fetch(watched.found + path, { ...init, headers: authorization })
-    if (!answer.ok) throw new Error(`${path} answered ${answer.status}.`)
+    if (!answer.ok) throw new Error(`${path} returned ${answer.status}.`)
     await answer.arrayBuffer()
   }
   const properties = (n: number) =>
@@ -179,7 +179,7 @@ async function longestWaits(): Promise<Record<string, LoopWaits>> {
     await Promise.all([0, 1, 2, 3].map(lane))
     return read()
   }
-  // Once before: what is looked at is a service in use, not how it is compiled.
+  // Warms up the service first.
   await during(post, 100)
   const waits = {
     'bodies of 200 KB': await during(post, 200),
@@ -210,10 +210,10 @@ for (const [what, ours, floorLoad, target] of rows) {
   )
 }
 console.log(
-  `\nMemory of the service after that load: ${Math.round(megabytes)} MB (target < 200 MB ${megabytes < 200 ? 'met' : 'MISSED'}).`,
+  `\nMemory of the service after this load: ${Math.round(megabytes)} MB (target < 200 MB ${megabytes < 200 ? 'met' : 'MISSED'}).`,
 )
 
-console.log('\nLongest waits of the event loop (target < 50 ms with bodies and with pages):\n')
+console.log('\nLongest delays of the event loop (target < 50 ms with bodies and with pages):\n')
 console.log('| with | own ms | others’ turns counted in, ms |')
 console.log('| --- | ---: | ---: |')
 for (const [what, { longestOwnMilliseconds, longestMilliseconds }] of Object.entries(waits)) {

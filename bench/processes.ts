@@ -1,7 +1,7 @@
 /**
- * `lethe serve --processes 2` beside 1, in turns over one database: `node bench/processes.ts
- * [--rounds R] [--seconds S]`. The load and PostgreSQL share the cores, so what two processes gain
- * here is the least they gain elsewhere. Prints a table in Markdown. Needs wrk.
+ * Compares `lethe serve --processes 2` with 1, in turns on one database: `node bench/processes.ts
+ * [--rounds R] [--seconds S]`. The load and PostgreSQL share the cores, so two processes gain at
+ * least as much elsewhere. Prints a table in Markdown. Needs wrk.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -33,7 +33,6 @@ const { id } = await createProject(db.sql, 'bench')
 const { text: secretKey } = await createKey(db.sql, id, 'secret', 'bench')
 const { text: publicKey } = await createKey(db.sql, id, 'public', 'bench')
 await insertPersons(db, id, persons)
-await db.sql`vacuum analyze`
 
 const startWith = (processes: number) =>
   start([...letheWords, 'serve', '--processes', String(processes)], /listens on (\S+)/, {
@@ -83,7 +82,7 @@ for (const [what, lua] of Object.entries(scripts)) {
   const contender =
     ({ found }: { found: string }) =>
     () =>
-      // Fewer than the uploads of one address that a process takes at once.
+      // Fewer than a process accepts from one address at once.
       load({ url: found, lua: lua() }, 30, seconds)
   const { one, two } = await inTurns(
     { one: contender(services.one), two: contender(services.two) },

@@ -1,7 +1,7 @@
 /**
- * What the recorder takes of a page that changes, beside rrweb alone and beside no recorder, in turns:
- * `node bench/sdk-mutations.ts [--rounds N]`. Processor time of the page's main thread, as the
- * machine does other things. Needs Debian's chromium.
+ * Compares the time that the recorder takes of a changing page with rrweb alone and with no recorder,
+ * in turns: `node bench/sdk-mutations.ts [--rounds N]`. Measures processor time of the page's main
+ * thread, because of other load on the machine. Needs Debian's chromium.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -16,7 +16,7 @@ import { median, tasksOf } from './measure.ts'
 
 const { values: options } = parseArgs({ options: { rounds: { type: 'string', default: '5' } } })
 
-/** What the page does; each returns how many milliseconds its longest task took. */
+/** The scripts that the page runs. */
 const cases = {
   '100,000 nodes appended and removed in one task': `
     const list = document.querySelector('ul')
@@ -73,7 +73,7 @@ async function bundleOfRrweb(): Promise<string> {
   return output[0].code
 }
 
-/** Serves the page and the SDK, and takes whatever is sent. */
+/** Serves the page and the SDK, and accepts all uploads. */
 async function serve(dist: string, version: string, alone: string) {
   const id = '00000000-0000-4000-8000-000000000000'
   const limits = { sessionIdleSeconds: 1800, sessionMaximumSeconds: 86_400 }
@@ -116,12 +116,12 @@ async function serve(dist: string, version: string, alone: string) {
 }
 
 interface Measured {
-  /** Processor time of the main thread from the first change until all is quiet, and its scripts'. */
+  /** Processor time of the main thread until all work is done, and that of its scripts. */
   all: number
   scripts: number
-  /** The page's own tasks by the clock. */
+  /** Wall-clock time of the page's own script. */
   page: number
-  /** Processor time of the longest task, the page's own work in it too. */
+  /** Processor time of the longest task, with the page's own work in it. */
   longest: number
 }
 

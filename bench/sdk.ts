@@ -1,9 +1,8 @@
 /**
- * The browser SDK beside others: what a visitor loads, and what the first snapshot of a page of
- * 5,000 nodes takes of the main thread:
- * `node bench/sdk.ts [--rounds N] [--slower TIMES] [--folder F]`. Installs the others from npm into
- * a folder of its own (110 MB, kept for the next run) and bundles all of them with one tool. Needs
- * Debian's chromium.
+ * Compares the browser SDK with others: the size of the scripts, and the time on the main thread for
+ * the first snapshot of a page of 5,000 nodes: `node bench/sdk.ts [--rounds N] [--folder F]`.
+ * Installs the others from npm into the folder (110 MB, kept for the next run) and bundles all with
+ * the same tool. Needs Debian's chromium.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -12,7 +11,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import { chromium } from 'playwright-core'
 import { rolldown } from 'rolldown'
 import { build } from '../packages/sdk-browser/build.ts'
@@ -21,8 +20,6 @@ import { median, tasksOf } from './measure.ts'
 const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
-    /** How many times slower than this one the visitor's processor is. */
-    slower: { type: 'string', default: '1' },
     folder: { type: 'string', default: join(tmpdir(), 'lethe-bench-sdk') },
   },
 })
@@ -36,11 +33,11 @@ const packages = {
   'posthog-js': '1.449.2',
 }
 
-/** `go(origin)` begins to record and to send to that origin. */
+/** Its `go(origin)` starts recording and sends to that origin. */
 interface Contender {
   name: string
   entry: string
-  /** Whether a request brings the first snapshot; absent where it is held back for long. */
+  /** Whether a request contains the first snapshot; absent if that is held back for long. */
   isSnapshot?(path: string, bytes: number): boolean
 }
 
@@ -120,7 +117,7 @@ function page(): string {
     </style></head><body><form><label>Search <input name="q"></label></form>${products.join('')}</body></html>`
 }
 
-/** Answers every contender with what lets it go on, and tells what came in. */
+/** Serves the page, and sends each SDK the responses it needs to record. */
 async function serve(dist: string) {
   let seen = (_path: string, _bytes: number): void => {}
   const settings = {
@@ -178,10 +175,10 @@ async function serve(dist: string) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** Resolves when a request comes in that this is true of. */
+    /** Resolves when a request arrives for which `isIt` returns true. */
     wait: (isIt: (path: string, bytes: number) => boolean) =>
       new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error('no snapshot came')), 60_000)
+        const timer = setTimeout(() => reject(new Error('No snapshot arrived.')), 60_000)
         seen = (path, bytes) => {
           if (!isIt(path, bytes)) return
           clearTimeout(timer)
@@ -198,12 +195,12 @@ interface Measured {
   /** CPU time of the page's main thread, ms: loading the script, and from `go` to the snapshot. */
   load: number
   snapshot: number
-  /** The longest task of the main thread: its CPU time, and how long it was by the clock. */
+  /** The longest task of the main thread: CPU time and wall-clock time. */
   longest: number
   longestByClock: number
 }
 
-/** One page in a browser of its own. CPU time, not the clock's: the machine does other things. */
+/** Measures one page in a new browser, in CPU time because of other load on the machine. */
 async function measure(
   site: Site,
   script: string,
@@ -223,7 +220,6 @@ async function measure(
       const { metrics } = await session.send('Performance.getMetrics')
       return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN) * 1000
     }
-    await session.send('Emulation.setCPUThrottlingRate', { rate: Number(options.slower) })
     await browser.startTracing(page, { categories: ['toplevel', '__metadata'] })
     const before = await spent()
     await page.addScriptTag({ content: script })
@@ -247,8 +243,7 @@ async function measure(
 }
 
 function kilobytes(text: string): string {
-  const sizes = [text.length, gzipSync(text, { level: 9 }).length, brotliCompressSync(text).length]
-  return sizes.map((bytes) => (bytes / 1000).toFixed(1)).join(' | ')
+  return (gzipSync(text, { level: 9 }).length / 1000).toFixed(1)
 }
 
 async function run(): Promise<void> {
@@ -262,7 +257,7 @@ async function run(): Promise<void> {
   const lethe = {
     name: 'Lethe, masked and compressed',
     isSnapshot: (path: string, bytes: number) => path === '/ingest/v1/chunks' && bytes > 1_000,
-    // The script tag, as a page would have it, and recorder.js from beside it.
+    // A script tag as in a real page; it loads recorder.js from the same folder.
     script: `globalThis.go = (origin) => {
       const script = document.createElement('script')
       script.src = origin + '/sdk/${version}/lethe.js'
@@ -273,7 +268,7 @@ async function run(): Promise<void> {
   const others = []
   for (const each of contenders) others.push({ ...each, script: await bundle(each) })
 
-  console.log('| what a visitor loads, KB | minified | gzip | brotli |\n| --- | --- | --- | --- |')
+  console.log('| what a visitor loads | gzip KB |\n| --- | ---: |')
   console.log(`| **Lethe, at once** (start, identify) | ${kilobytes(eager)} |`)
   console.log(
     `| **Lethe, in all** (with recorder and transport) | ${kilobytes(eager + recorder)} |`,
@@ -293,7 +288,7 @@ async function run(): Promise<void> {
     median((results.get(name) ?? []).map(what))
   const base = of(others[0]?.name ?? '', total)
   console.log(
-    `\n| first snapshot of ${NODES} nodes, main thread | CPU ms | beside rrweb alone | longest task, CPU ms | by the clock |`,
+    `\n| first snapshot of ${NODES} nodes, main thread | CPU ms | of rrweb alone | longest task, CPU ms | by the clock |`,
   )
   console.log('| --- | --- | --- | --- | --- |')
   for (const { name } of all) {
