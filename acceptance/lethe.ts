@@ -92,7 +92,7 @@ export async function setUp(page: Page, lethe: Lethe): Promise<void> {
   await page.waitForURL('**/install')
 }
 
-/** A window of its own, with cookies of its own, in which nothing may go wrong unseen. */
+/** A window with cookies of its own and without motion, in which nothing may go wrong unseen. */
 export async function newWindow(
   browser: Browser,
   lethe: Lethe,
@@ -102,6 +102,8 @@ export async function newWindow(
     baseURL: lethe.url,
     viewport: { width: 1440, height: 900 },
     acceptDownloads: true,
+    // What moves is waited for, and drawn sixty times a second.
+    reducedMotion: 'reduce',
     ...options,
   })
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
