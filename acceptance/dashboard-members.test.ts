@@ -69,6 +69,30 @@ test('offline, a list that is not there yet says so at once', async ({ owner }) 
   await owner.getByText('Deletions could not be loaded').waitFor({ state: 'detached' })
 })
 
+test('a screen that cannot be loaded says so inside the dashboard, and is loaded later', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  // A window in which requests may fail: that is what is tried.
+  const storageState = await owner.context().storageState()
+  const context = await browser.newContext({ baseURL: lethe.url, storageState })
+  const page = await context.newPage()
+  await page.goto('/projects/1/persons')
+  await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
+  await context.setOffline(true)
+  await page.getByRole('link', { name: 'Install', exact: true }).click()
+  await page.getByRole('heading', { name: 'This page could not be loaded' }).waitFor()
+  await page.getByRole('link', { name: 'People', exact: true }).waitFor()
+  // A second try, still offline, does not lose the page either.
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('heading', { name: 'This page could not be loaded' }).waitFor()
+  await context.setOffline(false)
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('heading', { name: 'Install', exact: true }).waitFor()
+  await context.close()
+})
+
 test('an action that needs a proof asks for the password over the dialog, and continues with what was typed', async ({
   lethe,
   owner,
