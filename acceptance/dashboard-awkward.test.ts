@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { byDepth } from '../packages/server/test/proof/deep.ts'
-import { type Lethe, test } from './lethe.ts'
+import { test as base } from './lethe.ts'
 
 /** Ids as somebody's database may have them, and what has to be typed to have such a person erased. */
 interface Awkward {
@@ -29,14 +29,37 @@ const awkward: Awkward[] = [
   { what: 'markup', externalId: '<img src=x onerror=alert(1)>', name: '<b>Bold</b>' },
 ]
 
-/** Creates such a person, and comes to their page from the list. */
-async function openPerson({ externalId, name }: Awkward, lethe: Lethe, owner: Page): Promise<void> {
-  const create = { externalId, properties: name === undefined ? {} : { name } }
-  expect((await lethe.api('POST', '/v1/persons', create)).status).toBe(201)
-  await owner.goto('/projects/1/persons')
-  const row = owner.getByRole('table', { name: 'People' }).locator('tbody tr').first()
-  await row.getByRole('link').click()
-  await owner.waitForURL(/\/persons\/\d+$/)
+/** The page of each, by what is awkward about them; the owner is at the list of them all. */
+const test = base.extend<{ pages: Record<string, string> }>({
+  pages: [
+    async ({ lethe, owner }, use) => {
+      for (const { externalId, name } of awkward) {
+        const create = { externalId, properties: name === undefined ? {} : { name } }
+        expect((await lethe.api('POST', '/v1/persons', create)).status).toBe(201)
+      }
+      await owner.goto('/projects/1/persons')
+      const rows = owner.getByRole('table', { name: 'People' }).locator('tbody tr')
+      await expect.poll(() => rows.count()).toBe(awkward.length)
+      const links = await rows
+        .getByRole('link')
+        .evaluateAll((all) =>
+          all.map((link) => String((link as unknown as { pathname: string }).pathname)),
+        )
+      const newestFirst = awkward.map(({ what }) => what).reverse()
+      await use(Object.fromEntries(newestFirst.map((what, row) => [what, links[row] as string])))
+    },
+    { scope: 'file' },
+  ],
+})
+
+/** Comes to the page of such a person from the list. */
+async function openPerson(
+  { what, externalId }: Awkward,
+  pages: Record<string, string>,
+  owner: Page,
+): Promise<void> {
+  await owner.getByRole('link', { name: 'People', exact: true }).click()
+  await owner.locator(`tbody a[href="${pages[what]}"]`).click()
   await owner.getByRole('button', { name: 'Copy external ID' }).click()
   expect(await owner.evaluate('navigator.clipboard.readText()')).toBe(externalId)
 }
@@ -49,9 +72,9 @@ const whole = byDepth(
 
 test.for(whole)(
   'a person whose id is $what is opened, edited and deleted',
-  async (one, { lethe, owner }) => {
+  async (one, { lethe, owner, pages }) => {
     const { externalId, typed = externalId } = one
-    await openPerson(one, lethe, owner)
+    await openPerson(one, pages, owner)
     const found = async () => {
       const path = `/v1/persons?externalId=${encodeURIComponent(externalId)}`
       return (await lethe.api('GET', path)).json.persons
@@ -74,9 +97,10 @@ test.for(whole)(
     expect(await found()).toEqual([])
     await owner.getByRole('link', { name: 'Show job' }).click()
     await dialog.getByText('Attempt 1').waitFor()
+    await dialog.getByRole('button', { name: 'Close' }).click()
   },
 )
 
-test('a person whose id is as awkward in another way is opened', async ({ lethe, owner }) => {
-  for (const one of awkward) if (!whole.includes(one)) await openPerson(one, lethe, owner)
+test('a person whose id is as awkward in another way is opened', async ({ pages, owner }) => {
+  for (const one of awkward) if (!whole.includes(one)) await openPerson(one, pages, owner)
 })
