@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { type Lethe, newWindow, password, test } from './lethe.ts'
 
@@ -74,30 +74,23 @@ test('a webhook gets an event for a deletion, and a delivery can be resent', asy
   receiver.close()
 })
 
-/** Comes in by an invitation of the owner's, in a window of their own. */
+/** Comes in by an invitation of the owner's, in a window of their own, as the screens for it do. */
 async function invite(
+  lethe: Lethe,
+  browser: Browser,
   owner: Page,
-  open: () => Promise<Page>,
-  email: string,
-  role: string,
-  mayDelete: boolean,
+  invitation: { email: string; role: string; mayDeletePersons: boolean },
 ): Promise<Page> {
-  await owner.goto('/projects/1/settings/members')
-  await owner.getByRole('button', { name: 'Invite member' }).click()
-  const dialog = owner.getByRole('dialog')
-  await dialog.getByLabel('Email', { exact: true }).fill(email)
-  await dialog.getByText(role, { exact: true }).click()
-  if (mayDelete) await dialog.getByLabel('Can delete people').check()
-  await dialog.getByRole('button', { name: 'Create invitation' }).click()
-  const link = (await dialog.getByText(/\/join#/).textContent()) ?? ''
-  await dialog.getByRole('button', { name: 'Done' }).click()
-  const page = await open()
-  await page.goto(link)
-  await page.getByLabel('Your name').fill(`The ${role}`)
-  await page.getByLabel('Password').fill(password)
-  await page.getByRole('button', { name: 'Join' }).click()
-  await page.getByRole('heading', { name: 'Home' }).waitFor()
-  return page
+  const headers = { origin: lethe.url }
+  const invited = await owner
+    .context()
+    .request.post('/dashboard/v1/invitations', { data: invitation, headers })
+  const token = new URL((await invited.json()).link).hash.slice(1)
+  const context = await newWindow(browser, lethe)
+  const data = { token, name: `The ${invitation.role}`, password }
+  const joined = await context.request.post('/dashboard/v1/invitations/accept', { data, headers })
+  expect(joined.status()).toBe(201)
+  return context.newPage()
 }
 
 test('each role sees what it may do, and is refused the rest', async ({
@@ -106,7 +99,6 @@ test('each role sees what it may do, and is refused the rest', async ({
   owner,
 }) => {
   await lethe.api('POST', '/v1/persons', { externalId: 'roles', properties: { name: 'Some Body' } })
-  const open = async () => (await newWindow(browser, lethe)).newPage()
   const roles = [
     { role: 'Viewer', edits: false, deletes: false, keys: false, members: false },
     { role: 'Member', edits: true, deletes: true, keys: false, members: false },
@@ -114,7 +106,8 @@ test('each role sees what it may do, and is refused the rest', async ({
   ]
   for (const { role, edits, deletes, keys, members } of roles) {
     const email = `${role.toLowerCase()}@example.com`
-    const page = await invite(owner, open, email, role, deletes)
+    const invitation = { email, role: role.toLowerCase(), mayDeletePersons: deletes }
+    const page = await invite(lethe, browser, owner, invitation)
     await page.goto('/projects/1/persons?search=roles')
     await page.getByRole('link', { name: 'Some Body' }).click()
     const isOff = async (name: string) =>
@@ -134,8 +127,8 @@ test('each role sees what it may do, and is refused the rest', async ({
     expect(await send('PATCH', person, { properties: {} }), role).toBe(edits ? 200 : 403)
     const key = await send('POST', '/projects/1/keys', { kind: 'secret', name: role })
     expect(key, `${role} makes keys`).toBe(keys ? 201 : 403)
-    const invitation = { email: 'x@example.com', role: 'viewer', mayDeletePersons: false }
-    expect(await send('POST', '/invitations', invitation), role).toBe(members ? 201 : 403)
+    const another = { email: 'x@example.com', role: 'viewer', mayDeletePersons: false }
+    expect(await send('POST', '/invitations', another), role).toBe(members ? 201 : 403)
     const deletion = { personIds: ['1'], keepRecordings: true }
     expect(await send('POST', '/projects/1/deletions', deletion), role).toBe(deletes ? 202 : 403)
     const isAdmin = role === 'Admin'
@@ -161,10 +154,26 @@ test('each role sees what it may do, and is refused the rest', async ({
   }
 })
 
-test('a member who is removed is out at once', async ({ lethe, browser, owner }) => {
-  const open = async () => (await newWindow(browser, lethe)).newPage()
-  const page = await invite(owner, open, 'gone@example.com', 'Member', false)
+test('a member who is invited comes in, and one who is removed is out at once', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
   await owner.goto('/projects/1/settings/members')
+  await owner.getByRole('button', { name: 'Invite member' }).click()
+  const dialog = owner.getByRole('dialog')
+  await dialog.getByLabel('Email', { exact: true }).fill('gone@example.com')
+  await dialog.getByText('Member', { exact: true }).click()
+  await dialog.getByLabel('Can delete people').check()
+  await dialog.getByRole('button', { name: 'Create invitation' }).click()
+  const link = (await dialog.getByText(/\/join#/).textContent()) ?? ''
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  const page = await (await newWindow(browser, lethe)).newPage()
+  await page.goto(link)
+  await page.getByLabel('Your name').fill('The Member')
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Join' }).click()
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
   const row = owner.getByRole('row').filter({ hasText: 'gone@example.com' })
   await row.getByRole('button', { name: /^Actions for/ }).click()
   await owner.getByRole('menuitem', { name: 'Remove…' }).click()
