@@ -51,8 +51,12 @@ const replayed = (owner: Page) =>
 const rowOf = (owner: Page, text: string | RegExp) =>
   owner.getByRole('region', { name: 'Events' }).getByRole('button', { name: text })
 
+let sent: Promise<string> | undefined
+
+/** Once for all the tests, which only add notes and links to it. */
 async function sendTwoTabs(lethe: Lethe): Promise<string> {
-  return `/projects/1/sessions/${await send(lethe, twoTabs())}`
+  sent ??= send(lethe, twoTabs())
+  return `/projects/1/sessions/${await sent}`
 }
 
 test('the tabs of a session are one time line, and the one that was used is seen', async ({
@@ -70,6 +74,7 @@ test('the tabs of a session are one time line, and the one that was used is seen
   await rowOf(owner, '0:10 Clicked “Pay” Tab 1').click()
   await replayed(owner).getByRole('heading', { name: 'The basket' }).waitFor()
   // While it plays it goes on to the tab in which somebody went on.
+  await owner.keyboard.press('>')
   await owner.getByRole('button', { name: 'Play', exact: true }).click()
   await replayed(owner).getByRole('heading', { name: 'The terms' }).waitFor()
   await owner.getByRole('button', { name: 'Watch again' }).waitFor()
