@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect, inject } from 'vitest'
 import { visit } from './forged.ts'
-import { breakBlobs, newWindow, test } from './lethe.ts'
+import { breakBlobs, newWindow, test, tryForTheLastTime } from './lethe.ts'
 
 async function openPerson(page: Page, name: string): Promise<void> {
   await page.goto(`/projects/1/persons?search=${encodeURIComponent(name)}`)
@@ -45,6 +45,7 @@ test('a deletion that fails shows its attempts, ends as failed, and can be reque
     await owner.getByRole('button', { name: 'Add property' }).getAttribute('aria-disabled'),
   ).toBe('true')
 
+  await tryForTheLastTime(lethe)
   await owner.getByText('Deleting this person failed').waitFor({ timeout: 60_000 })
   await owner.getByText(/All 5 attempts failed/).waitFor()
   await owner.goto('/projects/1/persons')
@@ -189,7 +190,7 @@ test('the page of an erased person stops polling, and no page polls while it is 
   // The figures at the side are asked for all the while, and are the clock here.
   const ofPerson = asked(owner, `/dashboard/v1${pathname}`)
   const beside = asked(owner, '/summary')
-  await expect.poll(() => beside.count).toBeGreaterThan(3)
+  await expect.poll(() => beside.count).toBeGreaterThan(1)
   expect(ofPerson.count).toBe(0)
 
   const state = await owner.context().storageState()
@@ -201,13 +202,13 @@ test('the page of an erased person stops polling, and no page polls while it is 
     document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
   const whileAway = asked(away, '')
   beside.count = 0
-  await expect.poll(() => beside.count).toBeGreaterThan(3)
-  // What was under way may still have begun.
+  await expect.poll(() => beside.count).toBeGreaterThan(2)
+  // What was under way may still have begun. A page that is seen asks for three or four things each time.
   expect(whileAway.count).toBeLessThan(3)
   await away.evaluate(`
     Object.defineProperty(document, 'visibilityState', { value: 'visible', configurable: true })
     document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
-  await expect.poll(() => whileAway.count).toBeGreaterThan(5)
+  await expect.poll(() => whileAway.count).toBeGreaterThan(3)
   await away.context().close()
 })
 
