@@ -25,7 +25,7 @@ test('from the set-up link to the first recording watched', async ({ lethe, brow
   expect(started.status).toBe(200)
 
   // Long enough for a link to its third second.
-  await recordVisit(browser, lethe, 'ada', 5_000)
+  await recordVisit(browser, lethe, 'ada', 3_000)
   // Nobody reloads the page: it notices.
   await owner.getByText('Recordings are coming in.').waitFor({ timeout: 30_000 })
   await owner.getByRole('link', { name: 'Watch recording' }).click()
