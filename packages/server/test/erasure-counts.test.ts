@@ -24,6 +24,7 @@ import {
   test,
 } from './erasure-fixtures.ts'
 import type { TestProject } from './fixtures.ts'
+import { byDepth } from './proof/deep.ts'
 import { newBucket } from './s3-servers/bucket.ts'
 import { onS3Server } from './s3-servers/on-server.ts'
 
@@ -139,7 +140,7 @@ for (const [what, { code, put }] of Object.entries(strangers)) {
     const place = join(prefix, ada.sessionIds[0]!, 'strange')
     await put(place)
     const { id } = await requestErasure(erasure, project.id, 'ada')
-    for (let attempt = 1; attempt < 5; attempt++) {
+    for (let attempt = 1; attempt <= byDepth(1, 4); attempt++) {
       expect(await runNextAttempt(erasure.options)).toBe('failed')
       expect(await lastErrorOf(erasure, project.id, id)).toMatchObject({
         errorCode: `blobs_${code}`,
