@@ -124,7 +124,7 @@ for (const { keepRecordings, when } of ways) {
     const bystander = await record(erasure, projectId, 'bystander', { browsers: 1, sessions: 1 })
     const before = await fingerprint(erasure, projectId, bystander)
     // In a normal run some of the effects, others each time; in a deep one all of them.
-    const stride = byDepth(6, 1)
+    const stride = byDepth(12, 1)
     let crashes = 0
     for (let n = 1 + chance.below(stride); ; n += stride) {
       const person = await record(erasure, projectId, 'ada', { browsers: 1, sessions: 1 })
@@ -192,7 +192,7 @@ test('PostgreSQL crashes again and again under the running service: it goes on b
     join(env.DATA_DIR, 'postgres'),
   ).superuser
   const jobIds: string[] = []
-  for (let round = 0; round < byDepth(3, 30); round++) {
+  for (let round = 0; round < byDepth(2, 30); round++) {
     for (let n = 0; n < 5; n++) {
       const externalId = `person-${jobIds.length}`
       await ask('/v1/persons', 'POST', { externalId })
