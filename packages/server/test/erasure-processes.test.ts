@@ -142,7 +142,8 @@ test(
     const before = await fingerprint(erasure, project.id, bystander)
     const all: Erased[] = []
     let interrupted = 0
-    for (let kill = 0; kill < byDepth(8, 200); kill++) {
+    const interruptedMinimum = byDepth(3, 101)
+    for (let kill = 0; kill < byDepth(3, 200) || interrupted < interruptedMinimum; kill++) {
       for (let n = 0; n < jobsAKill; n++) {
         all.push(await requestErasure(stage, `person-${all.length}`))
       }
@@ -166,7 +167,6 @@ test(
     await untilNoneIsOpen(stage)
     expect(await last.stop()).toBe(0)
     console.log(`${interrupted} attempts were interrupted, of ${all.length} erasures`)
-    expect(interrupted).toBeGreaterThan(byDepth(2, 100))
 
     for (const { jobId, ...recorded } of all) {
       expect(await remains(erasure, project.id, recorded)).toEqual(nothing)
