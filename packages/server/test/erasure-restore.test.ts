@@ -92,7 +92,7 @@ function askAllTheTime(url: string, { secretKey }: TestProject, paths: readonly 
   }
 }
 
-const erasedPersons = 12
+const erasedPersons = byDepth(4, 12)
 
 test('a restored dump with its old recordings: no erased person is ever served, however often the start is killed', async () => {
   const chance = chanceOf('restore drill')
@@ -150,7 +150,7 @@ test('a restored dump with its old recordings: no erased person is ever served, 
     ...sessions.flatMap((id) => [`/v1/sessions/${id}`, `/v1/sessions/${id}/events`]),
   ])
   onTestFinished(asking.end)
-  for (let kill = 0; kill < byDepth(3, 20); kill++) {
+  for (let kill = 0; kill < byDepth(1, 20); kill++) {
     const service = spawnLethe(['serve', '--no-worker'], env)
     await sleep(chance.below(2_500))
     await service.signal('SIGKILL')
