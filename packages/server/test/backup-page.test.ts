@@ -61,26 +61,23 @@ async function runBlock(mark: string, env: Shell, page = 'docs/backup.md') {
   return isService ? startLethe(['serve'], env, greeting) : undefined
 }
 
-/** Two persons who recorded. */
+/** A service with two persons who recorded. It goes on, as while backups are made. */
 async function fill(env: Shell) {
   const service = await startLethe(['serve'], env, greeting)
   const { out } = await runLethe(['projects', 'create', 'Shop', '--json'], env)
   const { secretKey, publicKey } = JSON.parse(out)
   const people = [newCanaries(), newCanaries()] as const
   for (const one of people) await plant({ url: service.found, secretKey, publicKey }, one)
-  expect(await service.stop()).toBe(0)
-  return { people, secretKey: secretKey as string }
+  return { service, people, secretKey: secretKey as string }
 }
 
-async function erase(env: Shell, secretKey: string, { externalId }: Canaries): Promise<void> {
-  const { found: url, stop } = await startLethe(['serve'], env, greeting)
+async function erase(url: string, secretKey: string, { externalId }: Canaries): Promise<void> {
   const path = `/v1/persons/${externalId}`
   const { json } = await sendRaw(url, path, secretKey, { method: 'DELETE' })
   await eventually(async () => {
     const job = await sendRaw(url, `/v1/deletion-jobs/${json.job.id}`, secretKey, {})
     return job.json.job?.status === 'completed'
   })
-  expect(await stop()).toBe(0)
 }
 
 async function expectOnly(url: string, secretKey: string, people: readonly [Canaries, Canaries]) {
@@ -96,15 +93,16 @@ async function expectOnly(url: string, secretKey: string, people: readonly [Cana
 describe('docs/backup.md', () => {
   test('the built-in database: backup, check, restore', limit, async () => {
     const env = await newShell()
-    const { people, secretKey } = await fill(env)
+    const { service, people, secretKey } = await fill(env)
     await runBlock('backup', env)
     expect(existsSync(join(env.BACKUPS, 'blobs/ledger'))).toBe(false)
-    await erase(env, secretKey, people[0])
+    await erase(service.found, secretKey, people[0])
     await runBlock('verify', env)
     await runBlock('before', env, 'docs/upgrade.md')
-    const service = await runBlock('restore', env)
-    await expectOnly(service?.found ?? '', secretKey, people)
-    expect(await service?.stop()).toBe(0)
+    expect(await service.stop()).toBe(0)
+    const restored = await runBlock('restore', env)
+    await expectOnly(restored?.found ?? '', secretKey, people)
+    expect(await restored?.stop()).toBe(0)
   })
 
   test('a database of your own: pg_dump and pg_restore', limit, async ({ skip }) => {
@@ -117,13 +115,14 @@ describe('docs/backup.md', () => {
     for (const name of ['before', 'after']) await client.query(`create database ${name}`)
     await end()
     const env = await newShell({ DATABASE_URL: at('before') })
-    const { people, secretKey } = await fill(env)
+    const { service, people, secretKey } = await fill(env)
     await runBlock('pg_dump', env)
     expect(readFileSync(join(env.BACKUPS, 'lethe.dump')).subarray(0, 5).toString()).toBe('PGDMP')
-    await erase(env, secretKey, people[0])
-    const service = await runBlock('pg_restore', { ...env, DATABASE_URL: at('after') })
-    await expectOnly(service?.found ?? '', secretKey, people)
-    expect(await service?.stop()).toBe(0)
+    await erase(service.found, secretKey, people[0])
+    expect(await service.stop()).toBe(0)
+    const restored = await runBlock('pg_restore', { ...env, DATABASE_URL: at('after') })
+    await expectOnly(restored?.found ?? '', secretKey, people)
+    expect(await restored?.stop()).toBe(0)
   })
 
   test('a database of your own: a base backup and a moment', limit, async ({ skip }) => {
@@ -154,7 +153,7 @@ describe('docs/backup.md', () => {
         timeout: 60_000,
       })
     }
-    const { people, secretKey } = await fill(env)
+    const { service, people, secretKey } = await fill(env)
     await asPostgres('base')
     // What this server was told by its command line.
     const own = `unix_socket_directories = '${folder}'\nlisten_addresses = ''\n`
@@ -163,7 +162,8 @@ describe('docs/backup.md', () => {
     const { rows } = await client.query<{ now: string }>('select clock_timestamp()::text as now')
     await end()
     await sleep(1_000)
-    await erase(env, secretKey, people[0])
+    await erase(service.found, secretKey, people[0])
+    expect(await service.stop()).toBe(0)
     const { client: last, end: endLast } = await connectOne(url)
     await last.query('select pg_switch_wal()')
     await endLast()
@@ -180,9 +180,9 @@ describe('docs/backup.md', () => {
           { uid, gid, cwd: '/' },
         ),
     )
-    const restored = { ...env, DATABASE_URL: url.replace(postgres.folder, folder) }
-    const service = await startLethe(['serve'], restored, greeting)
-    await expectOnly(service.found, secretKey, people)
-    expect(await service.stop()).toBe(0)
+    const settings = { ...env, DATABASE_URL: url.replace(postgres.folder, folder) }
+    const restored = await startLethe(['serve'], settings, greeting)
+    await expectOnly(restored.found, secretKey, people)
+    expect(await restored.stop()).toBe(0)
   })
 })

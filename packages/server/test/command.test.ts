@@ -15,6 +15,7 @@ import {
   startLethe,
   urlOf,
 } from './lethe-process.ts'
+import { byDepth } from './proof/deep.ts'
 
 let env: Awaited<ReturnType<typeof newEnvironment>>
 beforeEach(async () => {
@@ -37,7 +38,7 @@ async function keyIn({ output }: LetheProcess): Promise<string> {
 }
 
 describe('lethe serve on the embedded database', () => {
-  test('greets with a first project whose keys work, once', async () => {
+  test('greets with a first project whose keys work, once; a second service on the same folder is refused in one line', async () => {
     rmSync(env.DATA_DIR, { recursive: true })
     const first = await serve()
     const key = await keyIn(first)
@@ -51,6 +52,11 @@ describe('lethe serve on the embedded database', () => {
 
     const second = await serve()
     expect((await sendRaw(second.found, '/v1/persons/ada', key, {})).status).toBe(200)
+    const third = await run(['serve'])
+    expect([third.code, third.err.trim().split('\n')]).toEqual([
+      1,
+      [expect.stringMatching(/^lethe: .*data folder/)],
+    ])
     expect(await second.stop()).toBe(0)
     expect(second.output()).not.toMatch(/sk_|pk_/)
     expect(first.complaints() + second.complaints()).toBe('')
@@ -85,7 +91,7 @@ describe('lethe serve on the embedded database', () => {
     expect(isDatabaseRunning()).toBe(false)
   })
 
-  test('SIGTERM ends it at once, also when it has read a large body', async () => {
+  test('SIGTERM ends it at once, also when it has read a large body; without the file of its master key it says which is missing', async () => {
     const service = await serve()
     const key = await keyIn(service)
     const answer = await sendRaw(service.found, '/v1/persons', key, {
@@ -95,15 +101,13 @@ describe('lethe serve on the embedded database', () => {
     expect(answer.status).toBe(201)
     // 1 would say that it was cut off, after all the time that requests in flight may take.
     expect(await service.stop()).toBe(0)
-  })
 
-  test('a second service on the same folder is refused in one line', async () => {
-    await serve()
+    const file = join(env.DATA_DIR, 'keys/master-key')
+    const [id] = readFileSync(file, 'utf8').split(':')
+    rmSync(file)
     const { code, err } = await run(['serve'])
-    expect([code, err.trim().split('\n')]).toEqual([
-      1,
-      [expect.stringMatching(/^lethe: .*data folder/)],
-    ])
+    expect(code).toBe(1)
+    expect(err).toMatch(new RegExp(`^lethe: There is no master key with the id ${id}\\..+\\n$`))
   })
 
   test('a port in use gives one line, and the database is not left running', async () => {
@@ -118,16 +122,6 @@ describe('lethe serve on the embedded database', () => {
       expect.stringMatching(/^lethe: Another program uses the port.*\n$/),
     ])
     expect(isDatabaseRunning()).toBe(false)
-  })
-
-  test('says in a line which master key is missing, when its file was lost', async () => {
-    await (await serve()).stop()
-    const file = join(env.DATA_DIR, 'keys/master-key')
-    const [id] = readFileSync(file, 'utf8').split(':')
-    rmSync(file)
-    const { code, err } = await run(['serve'])
-    expect(code).toBe(1)
-    expect(err).toMatch(new RegExp(`^lethe: There is no master key with the id ${id}\\..+\\n$`))
   })
 })
 
@@ -151,7 +145,7 @@ describe('projects and keys', () => {
     expect(projects.map(({ name }: { name: string }) => name)).toEqual(['Before', 'During'])
   })
 
-  test('a key is made, listed without its text, revoked at once or after an overlap', async () => {
+  test('a key is made, listed without its text, revoked at once or after an overlap; a public one is limited to origins, shows them, and is unlimited again', async () => {
     const { found: url } = await serve()
     const create = (kind: string) =>
       run(['keys', 'create', '--project', '1', '--kind', kind, '--name', 'a key', '--json'])
@@ -166,34 +160,18 @@ describe('projects and keys', () => {
     expect(listed.out).not.toContain(text)
     expect((await run(['keys', 'revoke', key.id])).code).toBe(0)
     expect((await run(['keys', 'revoke', second.key.id, '--in', '24h'])).code).toBe(0)
-    await expect.poll(() => status(text), { timeout: 20_000 }).toBe(401)
-    expect(await status(second.text)).toBe(200)
-  })
 
-  test('a public key is limited to origins, shows them, and is unlimited again', async () => {
-    const { found: url } = await serve()
-    const made = await run([
-      'keys',
-      'create',
-      '--project',
-      '1',
-      '--kind',
-      'public',
-      '--name',
-      'x',
-      '--json',
-    ])
-    const { key, text } = JSON.parse(made.out)
+    const { key: limited, text: publicText } = JSON.parse((await create('public')).out)
     const origins = (...words: string[]) =>
-      run(['keys', 'origins', key.id, ...words, '--project', '1'])
+      run(['keys', 'origins', limited.id, ...words, '--project', '1'])
     const startFrom = async (origin: string) => {
-      const path = `${url}/ingest/v1/start?key=${text}`
+      const path = `${url}/ingest/v1/start?key=${publicText}`
       return (await fetch(path, { method: 'POST', headers: { origin } })).status
     }
     expect((await origins()).out).toBe('Any origin.\n')
     const set = await origins('HTTPS://Shop.example:443', 'https://*.apps.example', '--json')
     expect(JSON.parse(set.out)).toEqual({
-      id: key.id,
+      id: limited.id,
       allowedOrigins: ['https://shop.example', 'https://*.apps.example'],
     })
     expect((await origins()).out).toBe('https://shop.example\nhttps://*.apps.example\n')
@@ -203,6 +181,8 @@ describe('projects and keys', () => {
     expect((await origins('--any')).out).toBe('Any origin.\n')
     // What a process knows of a key it believes for some seconds.
     await expect.poll(() => startFrom('https://evil.example'), { timeout: 20_000 }).toBe(200)
+    await expect.poll(() => status(text), { timeout: 20_000 }).toBe(401)
+    expect(await status(second.text)).toBe(200)
 
     const wrong = [['https://a.example/path'], ['a.example'], ['https://a.example', '--any']]
     for (const words of wrong) {
@@ -215,23 +195,28 @@ describe('projects and keys', () => {
 
   onDatabase('called wrongly they say so in a line and end with 2', async ({ address }) => {
     const DATABASE_URL = urlOf(address)
-    for (const words of [
+    const id = '00000000-0000-4000-8000-000000000000'
+    // A word, a value and an id that is nobody's; in the deep run all that there are.
+    const few = [
       ['nonsense'],
+      ['projects', 'create', ' '],
+      ['keys', 'list', '--project', '99'],
+      ['keys', 'create', '--project', '1', '--kind', 'golden', '--name', 'x'],
+      ['keys', 'revoke', id],
+    ]
+    const others = [
       ['projects', 'nonsense'],
       ['projects', 'create'],
-      ['projects', 'create', ' '],
       ['projects', 'create', 'x'.repeat(201)],
       ['keys', 'list'],
-      ['keys', 'list', '--project', '99'],
       ['keys', 'list', '--project', 'x'],
-      ['keys', 'create', '--project', '1', '--kind', 'golden', '--name', 'x'],
       ['keys', 'origins', 'x'],
       ['keys', 'origins', 'x', '--project', '1'],
-      ['keys', 'origins', '00000000-0000-4000-8000-000000000000', '--project', '1'],
+      ['keys', 'origins', id, '--project', '1'],
       ['keys', 'revoke', 'x'],
-      ['keys', 'revoke', '00000000-0000-4000-8000-000000000000'],
-      ['keys', 'revoke', '00000000-0000-4000-8000-000000000000', '--in', 'soon'],
-    ]) {
+      ['keys', 'revoke', id, '--in', 'soon'],
+    ]
+    for (const words of byDepth(few, [...few, ...others])) {
       const { code, out, err } = await run(words, { DATABASE_URL })
       expect([code, out], words.join(' ')).toEqual([2, ''])
       expect(err, words.join(' ')).toMatch(/^lethe: .+\n$/)

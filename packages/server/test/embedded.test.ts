@@ -184,9 +184,19 @@ function modeOf(path: string): number {
 }
 
 describe('a first start', () => {
-  test('makes a durable database that nobody else on the machine can reach', async () => {
+  test('makes a durable database that nobody else on the machine can reach, where the path says, and keeps what lies beside it', async () => {
     const dataDir = newDataDir()
+    mkdirSync(join(dataDir, 'blobs'), { recursive: true })
+    writeFileSync(join(dataDir, 'blobs', 'a'), 'kept')
+    chmodSync(dataDir, 0o755)
     const { address } = await open(dataDir)
+    expect(readFileSync(join(dataDir, 'blobs', 'a'), 'utf8')).toBe('kept')
+    expect(readdirSync(dataDir).sort()).toEqual([
+      'blobs',
+      'postgres',
+      'postgres.log',
+      'postgres.users',
+    ])
     expect(await settingsOf(address)).toMatchObject({
       fsync: 'on',
       full_page_writes: 'on',
@@ -260,22 +270,6 @@ describe('a first start', () => {
     expect(trigrams?.count).toBeGreaterThan(0)
   })
 
-  test('puts the folder where the path says, and keeps what lies beside the database', async () => {
-    const dataDir = newDataDir()
-    mkdirSync(join(dataDir, 'blobs'), { recursive: true })
-    writeFileSync(join(dataDir, 'blobs', 'a'), 'kept')
-    chmodSync(dataDir, 0o755)
-    await open(dataDir)
-    expect(readFileSync(join(dataDir, 'blobs', 'a'), 'utf8')).toBe('kept')
-    expect(readdirSync(dataDir).sort()).toEqual([
-      'blobs',
-      'postgres',
-      'postgres.log',
-      'postgres.users',
-    ])
-    expect(modeOf(dataDir)).toBe(0o700)
-  })
-
   test('that is killed leaves nothing that the next start would take for a database', async () => {
     const dataDir = newDataDir()
     const { child, tell } = startProcess()
@@ -311,7 +305,9 @@ describe('a first start', () => {
 
   test('works if the path is longer than the limit for a socket', async (context) => {
     if (!isLinux) return context.skip('only Linux has a way around the limit')
-    const dataDir = watched(join(newFolder(), 'long'.repeat(20), 'ä'.repeat(60), 'data'))
+    const folder = join(newFolder(), 'long'.repeat(20), 'ä'.repeat(60))
+    mkdirSync(folder, { recursive: true })
+    const dataDir = watched(newDataFolder(join(folder, 'data')))
     const { address } = await open(dataDir)
     expect(await ask(address, 'select 1 as "one"')).toEqual([{ one: 1 }])
     const other = startProcess()
@@ -717,7 +713,7 @@ describe.runIf(isRoot)('as root', () => {
 
   test('it runs the copy of the programs again, and replaces a broken one', async () => {
     const closed = closedCheckout()
-    const dataDir = watched(join(closed, 'data-of-copies'))
+    const dataDir = usedDataDir()
     const programsInUse = async () => {
       const { tell } = startProcess({ checkout: closed })
       await tell('open', dataDir)
@@ -743,9 +739,8 @@ describe.runIf(isRoot)('as root', () => {
   })
 
   test('it runs the database of an ordinary user as that user', async () => {
-    const folder = newFolder()
-    chownSync(folder, nobody, nobody)
-    const dataDir = watched(join(folder, 'data'))
+    const dataDir = usedDataDir()
+    execFileSync('chown', ['-R', `${nobody}:${nobody}`, dirname(dataDir)])
     const ordinary = startOrdinaryProcess()
     await ordinary.tell('open', dataDir)
     await ordinary.tell('close')

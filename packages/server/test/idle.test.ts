@@ -5,6 +5,7 @@ import { expect, onTestFinished } from 'vitest'
 import type { DbAddress } from '../src/sql.ts'
 import { test } from './fixtures.ts'
 import { greeting, newEnvironment, startLethe } from './lethe-process.ts'
+import { byDepth } from './proof/deep.ts'
 
 /** Stands between a process and PostgreSQL, and counts its connections and statements. */
 async function startCounter(database: DbAddress) {
@@ -50,7 +51,7 @@ async function startCounter(database: DbAddress) {
 }
 
 /** How long an idle service is counted. */
-const seconds = 20
+const seconds = byDepth(10, 20)
 
 test('an idle service sends at most a statement in two seconds, and a busy one has 12 connections', async ({
   address,
