@@ -10,6 +10,7 @@ import { createMetrics } from '../src/metrics.ts'
 import { createKey, revokeKey } from '../src/projects/store.ts'
 import { type Dashboard, test } from './dashboard-fixtures.ts'
 import { newProject, sendRaw } from './fixtures.ts'
+import { isDeep } from './proof/deep.ts'
 
 /** Who may call what, written down a second time and by hand; the first pattern that fits decides. */
 const expected: [pattern: RegExp, caller: string][] = [
@@ -139,15 +140,17 @@ describe('who may call a route', () => {
     )
     expect(calls.length).toBeGreaterThan(40)
     const letIn: string[] = []
+    // The type of a body is no part of the decision: in a normal run each is tried with one origin.
+    const pairs = origins.flatMap((origin, at) =>
+      types.filter((_, of) => isDeep || of === at % types.length).map((type) => ({ origin, type })),
+    )
     for (const { method, path } of calls) {
-      for (const origin of origins) {
-        for (const type of types) {
-          const headers = { cookie, ...(origin && { origin }), 'content-type': type ?? '' }
-          const request = { method, headers, rawBody: '{}' }
-          const { status, json } = await sendRaw(url, path, null, request)
-          if (status !== 403 || json.error.code !== 'forbidden') {
-            letIn.push(`${method} ${path} from ${origin} as ${type}: ${status}`)
-          }
+      for (const { origin, type } of pairs) {
+        const headers = { cookie, ...(origin && { origin }), 'content-type': type ?? '' }
+        const request = { method, headers, rawBody: '{}' }
+        const { status, json } = await sendRaw(url, path, null, request)
+        if (status !== 403 || json.error.code !== 'forbidden') {
+          letIn.push(`${method} ${path} from ${origin} as ${type}: ${status}`)
         }
       }
       // No form of another origin can send what the dashboard's own pages send.
@@ -192,8 +195,9 @@ describe('who may call a route', () => {
     ]
     const calls = callsOf(dashboard).filter(({ route }) => route.config?.caller === 'secret key')
     expect(calls.length).toBeGreaterThan(20)
-    for (const call of calls) {
-      for (const spell of spellings) {
+    for (const [at, call] of calls.entries()) {
+      // What takes a path apart does not know the route: in a normal run each has a third of them.
+      for (const spell of spellings.filter((_, of) => isDeep || (of - at) % 3 === 0)) {
         const path = spell(call.path)
         const statuses = [null, project.publicKey].map(
           async (key) => (await send(dashboard, { ...call, path }, key)).status,
