@@ -221,7 +221,8 @@ begin
         where search_lexemes(s.project_id, s.segment, s.text) @@ queries[place]::tsquery
           and s.segment > 0
           and s.project_id + 0 = in_project_id and s.person_id + 0 < below
-          and strpos(s.text, term) > 0);
+          and strpos(s.text, term) > 0
+        order by s.person_id desc limit page - cardinality(found));
     end if;
     found := found || these;
     place := place + 1;
