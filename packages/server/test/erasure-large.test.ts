@@ -166,13 +166,13 @@ async function countRows(db: Db, { id }: TestProject): Promise<number> {
 const growthMegabytes = 30
 
 const cases: Record<string, [small: Size, large: Size]> = {
-  [`${byDepth('300', '10,000')} browsers`]: [
-    { browsers: byDepth(30, 1_000), sessions: 1 },
-    { browsers: byDepth(300, 10_000), sessions: 1 },
+  [`${byDepth('1,000', '10,000')} browsers`]: [
+    { browsers: byDepth(100, 1_000), sessions: 1 },
+    { browsers: byDepth(1_000, 10_000), sessions: 1 },
   ],
-  [`${byDepth('300', '5,000')} sessions of one browser`]: [
-    { browsers: 1, sessions: byDepth(30, 500) },
-    { browsers: 1, sessions: byDepth(300, 5_000) },
+  [`${byDepth('1,000', '5,000')} sessions of one browser`]: [
+    { browsers: 1, sessions: byDepth(100, 500) },
+    { browsers: 1, sessions: byDepth(1_000, 5_000) },
   ],
 }
 
@@ -214,14 +214,14 @@ for (const [what, sizes] of Object.entries(cases)) {
   }, 600_000)
 }
 
-test(`DELETE of a person with ${byDepth('3,000', '300,000')} browsers returns at once, alone and in a batch, while one of them is held; then the worker erases them all`, async ({
+test(`DELETE of a person with ${byDepth('5,000', '300,000')} browsers returns at once, alone and in a batch, while one of them is held; then the worker erases them all`, async ({
   db,
   address,
   project,
 }) => {
   await migrate(address, 'keys')
   const env = await newEnvironment(address, { MASTER_KEY: masterKey })
-  const size = { browsers: byDepth(3_000, 300_000), sessions: 0 }
+  const size = { browsers: byDepth(5_000, 300_000), sessions: 0 }
   await fill(db, project, join(env.DATA_DIR, 'blobs'), 'one', { browsers: 1, sessions: 0 })
   await fill(db, project, join(env.DATA_DIR, 'blobs'), 'ada', size)
   await fill(db, project, join(env.DATA_DIR, 'blobs'), 'grace', { browsers: 1_000, sessions: 0 })

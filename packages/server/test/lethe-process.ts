@@ -141,11 +141,15 @@ async function stop(
   return child.exitCode
 }
 
-/** Asks again until it is so; the limit of the test is the limit of this. */
+/**
+ * Asks again until it is so; the limit of the test is the limit of this. It ends by itself long after
+ * that, as vitest does not end what a test that was given up still does.
+ */
 export async function eventually<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
-  for (;;) {
+  for (const end = Date.now() + 1_200_000; Date.now() < end; ) {
     const answer = await ask()
     if (answer) return answer
     await sleep(15)
   }
+  throw new Error('It did not become so in 20 minutes.')
 }

@@ -4,22 +4,18 @@ import {
   chownSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   renameSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { openEmbedded } from '../src/embedded/embedded.ts'
 import { migrate } from '../src/migrate.ts'
 import { writePerson } from '../src/persons/store.ts'
 import { connect } from '../src/sql.ts'
-import { copyDataFolder } from './data-folder.ts'
 import { blockOf } from './documents.ts'
 import { newProject, sendRaw, type TestProject } from './fixtures.ts'
 import {
@@ -31,7 +27,6 @@ import {
   spawnLethe,
   startLethe,
 } from './lethe-process.ts'
-import { byDepth } from './proof/deep.ts'
 
 /* The built-in database of an older PostgreSQL: that of Debian stands for it. */
 
@@ -39,34 +34,14 @@ const version = '15'
 const programs = `/usr/lib/postgresql/${version}`
 const limit = { timeout: 280_000 }
 
-const persons = 200
-
-let made: Promise<{ folder: string; project: TestProject }> | undefined
-
-afterAll(async () => {
-  if (made) rmSync((await made).folder, { recursive: true })
-})
-
-/** A data folder of the test's own, as an older Lethe would leave it: its PostgreSQL, and persons. */
-async function oldDataFolder() {
+/** A data folder as an older Lethe would leave it: its PostgreSQL, and these persons. */
+async function oldDataFolder(persons: number): Promise<{
+  env: Environment & { DATA_DIR: string }
+  project: TestProject
+}> {
   const env = await newEnvironment(undefined, {}, { isFirstStart: true })
-  made ??= makeOldDataFolder()
-  const { folder, project } = await made
-  openTheWay(env.DATA_DIR)
-  copyDataFolder(folder, env.DATA_DIR)
-  return { env, project }
-}
-
-/** Before 16 PostgreSQL goes back to its folder by the path, which has to be open to it. */
-function openTheWay(folder: string): void {
-  for (let above = dirname(folder); above !== '/dev' && above !== '/'; above = dirname(above)) {
-    if ((statSync(above).mode & 0o001) === 0) chmodSync(above, 0o711)
-  }
-}
-
-async function makeOldDataFolder(): Promise<{ folder: string; project: TestProject }> {
-  const DATA_DIR = mkdtempSync(join(tmpdir(), 'lethe-old-'))
-  chmodSync(DATA_DIR, 0o755)
+  const { DATA_DIR } = env
+  mkdirSync(DATA_DIR, { mode: 0o755 })
   const folder = join(DATA_DIR, 'postgres')
   mkdirSync(folder)
   const isRoot = process.getuid?.() === 0
@@ -74,7 +49,10 @@ async function makeOldDataFolder(): Promise<{ folder: string; project: TestProje
   const account = isRoot ? { uid: id('-u'), gid: id('-g') } : {}
   if (isRoot) {
     for (const own of [DATA_DIR, folder]) chownSync(own, id('-u'), id('-g'))
-    openTheWay(DATA_DIR)
+    // Before 16 PostgreSQL goes back to its folder by the path, which has to be open to it.
+    for (let above = dirname(DATA_DIR); above !== '/dev' && above !== '/'; above = dirname(above)) {
+      if ((statSync(above).mode & 0o001) === 0) chmodSync(above, 0o711)
+    }
   }
   const options = { cwd: folder, ...account }
   const initdb = ['-D', '.', '-U', 'lethe', '-A', 'trust', '-E', 'UTF8', '--no-locale']
@@ -91,10 +69,10 @@ async function makeOldDataFolder(): Promise<{ folder: string; project: TestProje
   for (let n = 0; n < persons; n++) await writePerson(db.sql, project.id, `p${n}`, { n }, true)
   await db.end()
   await old.close()
-  return { folder: DATA_DIR, project }
+  return { env, project }
 }
 
-async function expectPersons(env: Environment, { secretKey }: TestProject) {
+async function expectPersons(env: Environment, { secretKey }: TestProject, persons: number) {
   const service = await startLethe(['serve'], env, greeting)
   for (const id of ['p0', `p${persons - 1}`]) {
     expect((await sendRaw(service.found, `/v1/persons/${id}`, secretKey, {})).status).toBe(200)
@@ -104,7 +82,7 @@ async function expectPersons(env: Environment, { secretKey }: TestProject) {
 
 describe.skipIf(!existsSync(programs))('the database of an older PostgreSQL', () => {
   test('is refused by a start, upgraded by the command, and kept', limit, async () => {
-    const { env, project } = await oldDataFolder()
+    const { env, project } = await oldDataFolder(200)
     const refused = await runLethe(['serve'], env)
     expect(refused.code).toBe(1)
     expect(refused.err).toMatch(
@@ -117,7 +95,7 @@ describe.skipIf(!existsSync(programs))('the database of an older PostgreSQL', ()
     expect([done.code, done.err]).toEqual([0, ''])
     expect(done.out).toMatch(/PostgreSQL 15 → 18: 200 persons/)
     expect(done.out).toContain(join(env.DATA_DIR, 'postgres.old-15'))
-    await expectPersons(env, project)
+    await expectPersons(env, project, 200)
     expect(readdirSync(env.DATA_DIR).sort()).toContain('postgres.old-15')
     expect(readdirSync(env.DATA_DIR).filter((name) => name.includes('upgrade'))).toEqual([])
     const again = await runLethe(['upgrade-database', '--json'], env)
@@ -127,8 +105,8 @@ describe.skipIf(!existsSync(programs))('the database of an older PostgreSQL', ()
   })
 
   test('is whole and upgraded at last, whenever the upgrade is killed', limit, async () => {
-    const { env, project } = await oldDataFolder()
-    for (const milliseconds of byDepth([500, 1_500], [400, 1_200, 2_500, 4_000])) {
+    const { env, project } = await oldDataFolder(500)
+    for (const milliseconds of [400, 1_200, 2_500, 4_000]) {
       const running = spawnLethe(['upgrade-database'], env)
       await sleep(milliseconds)
       await running.signal('SIGKILL')
@@ -139,12 +117,12 @@ describe.skipIf(!existsSync(programs))('the database of an older PostgreSQL', ()
     // Killed between the two names.
     mkdirSync(join(env.DATA_DIR, 'postgres.upgraded'))
     renameSync(join(env.DATA_DIR, 'postgres'), join(env.DATA_DIR, 'postgres.upgraded/postgres'))
-    await expectPersons(env, project)
+    await expectPersons(env, project, 500)
     expect(existsSync(join(env.DATA_DIR, 'postgres.upgraded'))).toBe(false)
   })
 
   test('is not upgraded while it is used, nor without its programs', limit, async () => {
-    const { env } = await oldDataFolder()
+    const { env } = await oldDataFolder(1)
     const user = await openEmbedded({ dataDir: env.DATA_DIR, programs })
     onTestFinished(() => user.close())
     const used = await runLethe(['upgrade-database'], env)

@@ -131,11 +131,11 @@ const PersonRow = memo(function PersonRow({
           data-row
           to="/projects/$projectId/persons/$personId"
           params={{ projectId, personId: person.id }}
-          className="block cut rounded-sm font-medium -outline-offset-1 group-hover:text-accent"
+          className="block cut rounded-sm whitespace-pre font-medium -outline-offset-1 group-hover:text-accent"
         >
           <bdi>{shown}</bdi>
         </Link>
-        <span className="block cut text-sm text-muted md:hidden">
+        <span className="block cut whitespace-pre text-sm text-muted md:hidden">
           <bdi>{isVisible(person.email) ? person.email : shownId(person.externalId)}</bdi>
           {person.lastSeenAt && (
             <>
