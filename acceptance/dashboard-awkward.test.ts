@@ -58,7 +58,8 @@ async function openPerson(
   pages: Record<string, string>,
   owner: Page,
 ): Promise<void> {
-  await owner.getByRole('link', { name: 'People', exact: true }).click()
+  // The page of a person has two: in the menu and above its name.
+  await owner.getByRole('link', { name: 'People', exact: true }).first().click()
   await owner.locator(`tbody a[href="${pages[what]}"]`).click()
   await owner.getByRole('button', { name: 'Copy external ID' }).click()
   expect(await owner.evaluate('navigator.clipboard.readText()')).toBe(externalId)

@@ -13,6 +13,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openEmbedded } from '../src/embedded/embedded.ts'
+import { createDatabaseSql } from '../src/embedded/roles.ts'
 import { migrate } from '../src/migrate.ts'
 import { writePerson } from '../src/persons/store.ts'
 import { connect } from '../src/sql.ts'
@@ -59,7 +60,7 @@ async function oldDataFolder(persons: number): Promise<{
   execFileSync(join(programs, 'bin/initdb'), initdb, { ...options, stdio: 'ignore' })
   execFileSync(join(programs, 'bin/postgres'), ['--single', '-D', '.', 'template1'], {
     ...options,
-    input: 'create database lethe\n',
+    input: `create role lethe_service\n${createDatabaseSql}\n`,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   const old = await openEmbedded({ dataDir: DATA_DIR, programs })
