@@ -79,7 +79,7 @@ async function server(): Promise<{ address: DbAddress; close(): Promise<void> }>
   const dataDir = mkdtempSync(join(tmpdir(), 'lethe-bench-'))
   const embedded = await openEmbedded({ dataDir })
   return {
-    address: embedded.address,
+    address: embedded.superuserAddress,
     async close() {
       await embedded.close()
       rmSync(dataDir, { recursive: true, force: true })

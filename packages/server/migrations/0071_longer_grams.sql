@@ -180,7 +180,8 @@ begin
     most := least(most_rows, sqrt(6 * persons[place]));
     is_frequent := false;
     these := '{}';
-    -- The additions keep the planner from looking into the primary key as well.
+    -- The additions keep the planner from looking into the primary key as well, and the offset from
+    -- going through the whole index once for all segments.
     for match in
       select first_place + q.place - 1 as place, m.person_id
       from unnest(queries[first_place:]) with ordinality q(query, place)
@@ -188,7 +189,8 @@ begin
         select s.person_id from person_search s
         where search_lexemes(s.project_id, s.segment, s.text) @@ q.query::tsquery and s.segment > 0
           and s.project_id + 0 = in_project_id and s.person_id + 0 < below
-          and strpos(s.text, term) > 0) m
+          and strpos(s.text, term) > 0
+        offset 0) m
     loop
       if match.place > place then
         found := found || these;

@@ -17,7 +17,7 @@ type Settings = Required<SearchIndexOptions>
 
 const defaults: Settings = {
   smallProjectPersons: 16_384,
-  segmentPersons: 65_536,
+  segmentPersons: 32_768,
   partPersons: 250,
   longestText: 10_000,
   seconds: 1,
