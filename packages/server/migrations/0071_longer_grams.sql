@@ -100,7 +100,9 @@ begin
             from generate_series(1, length(term)) i) c) p
         where p.is_whole or not p.has_whole and p.place = 1
         group by 1, 3) t) g
-    where g.rank <= most_grams and g.share <= 10 * greatest(g.least, least_share);
+    -- Where even the rarest one is frequent, mostly the same persons have the others.
+    where g.rank <= case when g.least < 0.01 then most_grams else 1 end
+      and g.share <= 10 * greatest(g.least, least_share);
 
     -- A frequent text fills the page from the newest rows, whether they are indexed or not.
     if share * newest_rows >= page * 2 then
