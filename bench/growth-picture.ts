@@ -15,7 +15,13 @@ export interface Growth {
   megabytes: number
 }
 
-const perPerson = ['persons', 'person_search', 'search_shares', 'search_segments']
+const perPerson = [
+  'persons',
+  'person_search',
+  'search_shares',
+  'search_segments',
+  'search_segment_grams',
+]
 const perSession = ['sessions', 'chunks', 'browsers', 'person_browsers', 'browser_keys']
 
 export function printTables(all: Growth[]): void {

@@ -40,6 +40,7 @@ export const byProject = [
   'withdrawals',
   'search_segments',
   'search_shares',
+  'search_segment_grams',
   'webhooks',
   'webhook_deliveries',
   'ingest_usage',

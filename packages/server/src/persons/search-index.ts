@@ -95,9 +95,9 @@ async function indexPart(sql: Sql, project: number, settings: Settings): Promise
   return row?.given ?? 0
 }
 
-/** Estimates again how frequent each gram is, when the project has grown by a quarter since. */
+/** Estimates again how frequent each gram is: in the project when it has grown by a quarter since, and in a segment that has filled up. */
 async function estimateShares(sql: Sql, project: number): Promise<void> {
-  await sql`select search_estimate_shares(${project}, ${sampledPersons})`
+  await sql`select search_estimate_shares(${project}, ${sampledPersons}), search_sample_segment(${project})`
 }
 
 /** More would distinguish rare texts from very rare ones, which helps a search little. */
