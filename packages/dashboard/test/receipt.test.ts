@@ -21,6 +21,11 @@ function signed(typ: string): string {
 test('a receipt is genuine, and no other statement of the same key is a receipt', async () => {
   const receipt = signed('lethe-receipt+jws')
   expect(await verifyReceipt(receipt, keys)).toMatchObject({ kind: 'valid' })
+  const response = JSON.stringify({ receipt, purge: signed('lethe-purge+jws') })
+  expect(await verifyReceipt(response, keys)).toMatchObject({ kind: 'valid' })
+  for (const text of ['{}', 'null', '{"receipt":1}', '{']) {
+    expect(await verifyReceipt(text, keys)).toMatchObject({ kind: 'invalid' })
+  }
   for (const typ of ['lethe-purge+jws', 'lethe-anchor+jws', 'JWT']) {
     const verdict = await verifyReceipt(signed(typ), keys)
     expect(verdict).toMatchObject({ kind: 'invalid', reason: expect.stringContaining('something') })

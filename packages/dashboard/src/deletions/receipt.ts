@@ -7,16 +7,16 @@ export type Verdict =
   | { kind: 'unable' }
 
 /**
- * Checks a receipt in the browser: its Ed25519 signature against the published keys, and where an
- * externalId is given, whether the receipt is about that person. Nothing but the public keys is
- * asked of the server, and `keys` can be had from anywhere else.
+ * Checks a receipt, or the API's response that has one, in the browser: its Ed25519 signature against
+ * the published keys, and where an externalId is given, whether the receipt is about that person.
+ * Nothing but the public keys is asked of the server, and `keys` can be had from anywhere else.
  */
 export async function verifyReceipt(
   receipt: string,
   keys: PublicKeys,
   externalId?: string,
 ): Promise<Verdict> {
-  const parts = receipt.trim().split('.')
+  const parts = receiptIn(receipt.trim()).split('.')
   const [header, payload, signature] = parts
   if (parts.length !== 3 || !header || !payload || !signature) {
     return { kind: 'invalid', reason: 'Not a receipt: it isn’t in receipt format.' }
@@ -49,6 +49,16 @@ export async function verifyReceipt(
     return { kind: 'valid', statement, isOfPerson }
   } catch {
     return { kind: 'invalid', reason: 'Not a receipt: it can’t be read.' }
+  }
+}
+
+/** The receipt in a response of the API, which is what many keep, or the text itself. */
+function receiptIn(text: string): string {
+  try {
+    const { receipt } = JSON.parse(text)
+    return typeof receipt === 'string' ? receipt : text
+  } catch {
+    return text
   }
 }
 

@@ -47,7 +47,7 @@ export function VerifyDialog({ isOpen, onClose }: { isOpen: boolean; onClose: ()
         <input
           type="file"
           aria-label="Receipt file"
-          accept=".jws,.txt,.jwt"
+          accept=".jws,.txt,.jwt,.json"
           onChange={async (event) => {
             const file = event.target.files?.[0]
             if (file) setReceipt((await file.slice(0, 100_000).text()).trim())
