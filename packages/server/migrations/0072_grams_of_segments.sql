@@ -214,7 +214,7 @@ begin
           order by s.person_id desc limit rest - cardinality(these));
         exit when cardinality(these) = rest;
         high := low;
-        -- Many have each of the grams, but few the text: the sample says nothing of other segments.
+        -- Fewer have the text than have its grams, so the sample does not help in other segments.
         frequent_places := null;
       end loop;
     end if;
@@ -224,8 +224,8 @@ begin
   return found;
 end $$;
 
--- As before, with segments three times as large in a large project, as one in which the text is
--- frequent takes less time now, and each of them takes some.
+-- As before, but a large project has segments three times as large: a search takes time for each of
+-- them, and less than before for one in which the text is frequent.
 create or replace function search_index_part(
   in_project_id integer, least_segment_persons integer, part integer, longest_text integer
 ) returns integer language plpgsql
