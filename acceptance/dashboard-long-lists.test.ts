@@ -73,7 +73,15 @@ test.for([
   const link = owner.getByRole('link', { name })
   await link.scrollIntoViewIfNeeded()
   const top = () => link.evaluate((row) => Math.round((row as Box).getBoundingClientRect().top))
-  const before = await top()
+  // Rows that come into view get their own heights instead of estimated ones.
+  let before = Number.NaN
+  await expect
+    .poll(async () => {
+      const last = before
+      before = await top()
+      return before === last
+    })
+    .toBe(true)
   await link.click()
   await owner.getByRole('heading', { name }).waitFor()
   await owner.goBack()
