@@ -94,7 +94,7 @@ async function check(title: string, command: string, ...words: string[]): Promis
   }
 }
 
-interface Ran extends Ended {
+interface Ran {
   /** False too where a run broke outside of any test, or found none. */
   isDone: boolean
   report: Report | undefined
@@ -102,22 +102,22 @@ interface Ran extends Ended {
   outside: string | undefined
 }
 
-async function vitest({ words, environment = {} }: TestRun, isShown = true): Promise<Ran> {
+async function vitest(words: string[], environment: Environment): Promise<Ran> {
   const folder = mkdtempSync(join(tmpdir(), 'lethe-report-'))
   const file = join(folder, 'report.json')
   const LETHE_OUTSIDE_FILE = join(folder, 'outside')
   const reporters = ['default', 'json', join(root, 'scripts/outside.ts')].map(
     (one) => `--reporter=${one}`,
   )
-  const { isDone, output } = await run(
+  const { isDone } = await run(
     'vitest',
     ['run', ...reporters, `--outputFile.json=${file}`, ...words],
-    { environment: { ...environment, LETHE_OUTSIDE_FILE }, isShown },
+    { environment: { ...environment, LETHE_OUTSIDE_FILE } },
   )
   const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined)
   const [text, outside] = [read(file), read(LETHE_OUTSIDE_FILE)]
   rmSync(folder, { recursive: true, force: true })
-  return { isDone, output, report: text ? JSON.parse(text) : undefined, outside }
+  return { isDone, report: text ? JSON.parse(text) : undefined, outside }
 }
 
 /**
@@ -126,26 +126,9 @@ async function vitest({ words, environment = {} }: TestRun, isShown = true): Pro
  */
 const runAgainMaximum = 5
 
-interface TestRun {
-  title: string
-  /** Patterns of paths; none for all. */
-  words: string[]
-  environment?: Environment
-}
-
-/** Runs them at the same time. What the first writes is shown at once, what the others write at their end. */
-async function tests(...runs: [TestRun, ...TestRun[]]): Promise<void> {
-  console.log(`\n── ${runs[0].title}`)
-  const ran = await Promise.all(
-    runs.map(async (run, place) => ({ run, first: await vitest(run, place === 0) })),
-  )
-  for (const { run, first } of ran) {
-    if (first.output) console.log(`\n── ${run.title}\n${first.output}`)
-    await finish(run, first)
-  }
-}
-
-async function finish({ title, environment = {} }: TestRun, first: Ran): Promise<void> {
+async function tests(title: string, words: string[], environment: Environment = {}): Promise<void> {
+  console.log(`\n── ${title}`)
+  const first = await vitest(words, environment)
   const files = first.report?.testResults ?? []
   const failed = files.filter(({ status }) => status === 'failed')
   let last = first
@@ -153,7 +136,7 @@ async function finish({ title, environment = {} }: TestRun, first: Ran): Promise
   if (isWhole && isFew && !first.outside) {
     const paths = failed.map(({ name }) => relative(root, name))
     console.log(`\n── Once more, alone: ${paths.join(', ')}`)
-    last = await vitest({ title, words: ['--maxWorkers', '1', ...paths], environment })
+    last = await vitest(['--maxWorkers', '1', ...paths], environment)
     if (last.isDone && first.report) unsteady.push(...failuresOf(first.report))
   }
   count(title, last, last === first ? [] : files.filter((file) => !failed.includes(file)))
@@ -193,26 +176,20 @@ const onOldestDeep = [...onOldest, 'persons', 'deletion-jobs', 'erasure', 'chunk
 /** Others have the built-in database in any case. */
 const ofServer = (names: string[]) => names.map((one) => `server/test/${one}`)
 
-async function allTests(): Promise<void> {
-  const all = { title: 'Tests', words: [] }
+async function onInstalledPostgres(): Promise<void> {
   const installed = startInstalledPostgres()
   if (!installed) {
-    await tests(all)
     console.log('\nSKIPPED: the tests on an installed PostgreSQL; there is none on this machine.')
     total.skipped++
     return
   }
-  const title = `Tests of the server on an installed PostgreSQL ${installed.version}`
   const environment = { LETHE_TEST_DATABASE_URL: installed.url }
   try {
-    if (isDeep) {
-      await tests(all)
-      await tests({ title, words: ofServer(onOldestDeep), environment })
-    } else {
-      // All of them leave some of the processor unused; these use it.
-      const words = ['--maxWorkers', '1', ...ofServer(onOldest)]
-      await tests(all, { title, words, environment })
-    }
+    await tests(
+      `Tests of the server on an installed PostgreSQL ${installed.version}`,
+      ofServer(isDeep ? onOldestDeep : onOldest),
+      environment,
+    )
   } finally {
     installed.stop()
   }
@@ -258,12 +235,12 @@ async function onCitus(): Promise<void> {
     return
   }
   try {
-    await tests({
-      title: `Tests of the server on Citus, a coordinator and two workers (PostgreSQL ${cluster.version})`,
+    await tests(
+      `Tests of the server on Citus, a coordinator and two workers (PostgreSQL ${cluster.version})`,
       // A statement takes several times longer there, and what is looked for needs no more rounds.
-      words: ['--maxWorkers', '1', '--testTimeout', '300000', ...ofServer(onCluster)],
-      environment: { LETHE_TEST_DATABASE_URL: cluster.url, LETHE_DEEP: '0' },
-    })
+      ['--maxWorkers', '1', '--testTimeout', '300000', ...ofServer(onCluster)],
+      { LETHE_TEST_DATABASE_URL: cluster.url, LETHE_DEEP: '0' },
+    )
   } finally {
     cluster.stop()
   }
@@ -287,18 +264,19 @@ async function askForDeepRun(): Promise<void> {
 }
 
 if (!isWhole) {
-  await tests({ title: 'Tests', words })
+  await tests('Tests', words)
 } else {
   await run('sh', ['scripts/prepare-tests.sh'])
   console.log('\n── Lint, types and builds')
-  await check('Build', 'node', 'scripts/build.ts')
-  const checks = [
+  await Promise.all([
     check('Lint and format', 'biome', 'ci', '--error-on-warnings', '.'),
+    check('Build', 'node', 'scripts/build.ts'),
     ...['.', 'packages/sdk-browser', 'packages/dashboard'].map((project) =>
       check(`Types of ${project}`, 'tsc', '-p', project),
     ),
-  ]
-  await Promise.all([...checks, allTests()])
+  ])
+  await tests('Tests', [])
+  await onInstalledPostgres()
   if (isDeep) await onCitus()
 }
 
