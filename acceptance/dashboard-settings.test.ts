@@ -93,21 +93,16 @@ async function invite(
   return context.newPage()
 }
 
-test('each role sees what it may do, and is refused the rest', async ({
-  lethe,
-  browser,
-  owner,
-}) => {
+/** That the server refuses the rest, whatever a page shows, is in roles.test.ts. */
+test('a role sees what it may do', async ({ lethe, browser, owner }) => {
   await lethe.api('POST', '/v1/persons', { externalId: 'roles', properties: { name: 'Some Body' } })
   const roles = [
-    { role: 'Viewer', edits: false, deletes: false, keys: false, members: false },
-    { role: 'Member', edits: true, deletes: true, keys: false, members: false },
-    { role: 'Admin', edits: true, deletes: false, keys: true, members: true },
+    { role: 'viewer', edits: false, deletes: false },
+    { role: 'member', edits: true, deletes: true },
   ]
-  for (const { role, edits, deletes, keys, members } of roles) {
-    const email = `${role.toLowerCase()}@example.com`
-    const invitation = { email, role: role.toLowerCase(), mayDeletePersons: deletes }
-    const page = await invite(lethe, browser, owner, invitation)
+  for (const { role, edits, deletes } of roles) {
+    const email = `${role}@example.com`
+    const page = await invite(lethe, browser, owner, { email, role, mayDeletePersons: deletes })
     await page.goto('/projects/1/persons?search=roles')
     await page.getByRole('link', { name: 'Some Body' }).click()
     const isOff = async (name: string) =>
@@ -116,40 +111,6 @@ test('each role sees what it may do, and is refused the rest', async ({
     await page.getByRole('link', { name: /Properties/ }).click()
     await page.getByRole('table', { name: 'Properties' }).waitFor()
     expect(await isOff('Add property'), `${role} edits`).toBe(!edits)
-
-    // What the pages hide the server refuses all the same.
-    const personId = /persons\/(\d+)/.exec(page.url())?.[1]
-    const send = (method: string, path: string, body: unknown) =>
-      page.evaluate(
-        `fetch(${JSON.stringify(`/dashboard/v1${path}`)}, { method: ${JSON.stringify(method)}, headers: { 'content-type': 'application/json' }, body: ${JSON.stringify(JSON.stringify(body))} }).then((answer) => answer.status)`,
-      )
-    const person = `/projects/1/persons/${personId}`
-    expect(await send('PATCH', person, { properties: {} }), role).toBe(edits ? 200 : 403)
-    const key = await send('POST', '/projects/1/keys', { kind: 'secret', name: role })
-    expect(key, `${role} makes keys`).toBe(keys ? 201 : 403)
-    const another = { email: 'x@example.com', role: 'viewer', mayDeletePersons: false }
-    expect(await send('POST', '/invitations', another), role).toBe(members ? 201 : 403)
-    const deletion = { personIds: ['1'], keepRecordings: true }
-    expect(await send('POST', '/projects/1/deletions', deletion), role).toBe(deletes ? 202 : 403)
-    const isAdmin = role === 'Admin'
-    const webhook = { url: 'http://127.0.0.1:9/hook', events: ['person.deletion.failed'] }
-    expect(await send('POST', '/projects/1/webhooks', webhook), role).toBe(isAdmin ? 201 : 403)
-    expect(await send('PATCH', '/projects/1', { name: 'Shop' }), role).toBe(isAdmin ? 200 : 403)
-    expect(await send('POST', '/projects', { name: role }), role).toBe(isAdmin ? 201 : 403)
-    const look = (path: string) =>
-      page.evaluate(`fetch('/dashboard/v1${path}').then((answer) => answer.status)`)
-    for (const path of ['/audit-log', '/system', '/projects/1/webhooks']) {
-      expect(await look(path), `${role} reads ${path}`).toBe(isAdmin ? 200 : 403)
-    }
-    for (const path of ['/members', '/projects/1/keys']) {
-      expect(await look(path), `${role} reads ${path}`).toBe(role === 'Viewer' ? 403 : 200)
-    }
-    for (const path of ['persons', 'sessions', 'deletions']) {
-      expect(await look(`/projects/1/${path}`), `${role} reads ${path}`).toBe(200)
-    }
-    // Nobody makes anybody an owner who is none.
-    const owning = { email: 'y@example.com', role: 'owner', mayDeletePersons: true }
-    expect(await send('POST', '/invitations', owning), role).toBe(403)
     await page.context().close()
   }
 })

@@ -34,12 +34,16 @@ export async function startSite() {
   }
 }
 
-/** Waits for a state, and fails with what it saw last. Tests run beside one another here. */
+/**
+ * Waits for a state, and fails with what it saw last. Tests run beside one another here. It looks less
+ * often the longer it takes, because looking is work too.
+ */
 export async function until<T>(what: () => T | Promise<T>, seconds = 90): Promise<NonNullable<T>> {
-  for (const end = performance.now() + seconds * 1_000; ; ) {
+  const end = performance.now() + seconds * 1_000
+  for (let pause = 50; ; pause = Math.min(pause * 1.2, 400)) {
     const seen = await what()
     if (seen) return seen
     if (performance.now() > end) throw new Error(`It stayed ${JSON.stringify(seen)}.`)
-    await sleep(100)
+    await sleep(pause)
   }
 }

@@ -143,13 +143,15 @@ async function stop(
 
 /**
  * Asks again until it is so; the limit of the test is the limit of this. It ends by itself long after
- * that, as vitest does not end what a test that was given up still does.
+ * that, as vitest does not end what a test that was given up still does. It asks less often the longer
+ * it takes, because each question is work for what it waits for.
  */
 export async function eventually<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
-  for (const end = Date.now() + 1_200_000; Date.now() < end; ) {
+  const end = Date.now() + 1_200_000
+  for (let pause = 10; Date.now() < end; pause = Math.min(pause * 1.1, 150)) {
     const answer = await ask()
     if (answer) return answer
-    await sleep(15)
+    await sleep(pause)
   }
   throw new Error('It did not become so in 20 minutes.')
 }
