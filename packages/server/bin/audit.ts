@@ -1,7 +1,7 @@
 import { defineCommand } from 'citty'
 import { openBlobs } from '../src/blobs/open-blobs.ts'
 import { archiveAudit, readAuditArchive } from '../src/members/audit-archive.ts'
-import { print, secondsOf, withDatabase } from './command.ts'
+import { jsonLines, print, secondsOf, withDatabase } from './command.ts'
 import { blobsOptions, openMasterKeys } from './open-storage.ts'
 import { withProgress } from './progress.ts'
 
@@ -13,7 +13,7 @@ const archive = defineCommand({
       required: true,
       description: 'The age of the entries to move, such as 90d.',
     },
-    json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' },
+    json: jsonLines,
   },
   run: ({ args }) =>
     withDatabase(async ({ config, db }) => {

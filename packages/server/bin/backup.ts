@@ -13,12 +13,10 @@ import type { Config } from '../src/config.ts'
 import { openEmbedded } from '../src/embedded/embedded.ts'
 import { EmbeddedMissing } from '../src/embedded/embedded-error.ts'
 import type { Reapplied } from '../src/erasure/reapply.ts'
-import { createLog } from '../src/log.ts'
 import { readInstanceSecrets } from '../src/members/secret.ts'
-import { createMetrics } from '../src/metrics.ts'
 import { checkDatabase } from '../src/migrate.ts'
 import { connect, connectOne, type DbAddress } from '../src/sql.ts'
-import { print, UsageError } from './command.ts'
+import { jsonLines, print, UsageError } from './command.ts'
 import { compareLedger } from './compare-ledger.ts'
 import { findPlace, openAt, reachOnly } from './open.ts'
 import { withErasure } from './open-erasure.ts'
@@ -37,7 +35,7 @@ export const backup = defineCommand({
       required: true,
       description: 'The file to write, or the word verify followed by the file to check.',
     },
-    json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' },
+    json: jsonLines,
   },
   run: async ({ args }) => {
     const [first, file, ...rest] = args._
@@ -170,8 +168,7 @@ async function rehearseLedger(
   const opened = await openAt(settings, { place, close: async () => {} })
   let reapplied: Reapplied | undefined
   try {
-    const log = createLog('error', process.stderr)
-    await withErasure(opened, log, createMetrics(), async ({ options }) => {
+    await withErasure(opened, async ({ options }) => {
       const rehearsed = { options: { ...options, blobs: unchanging(options.blobs) } }
       reapplied = await compareLedger(opened, rehearsed, false, onProgress)
     })

@@ -12,6 +12,14 @@ export class JobFailed extends Error {
   override readonly name = 'JobFailed'
 }
 
+/** Options of several commands. */
+export const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
+export const jsonLines = {
+  type: 'boolean',
+  description: 'Print JSON lines: progress, then the result.',
+} as const
+export const project = { type: 'string', required: true, description: "The project's id." } as const
+
 export function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }

@@ -1,11 +1,11 @@
 import { defineCommand } from 'citty'
 import { type Config, secretSettings } from '../src/config.ts'
-import { print, printTable } from './command.ts'
+import { json, print, printTable } from './command.ts'
 import { readSettings } from './settings.ts'
 
 export const config = defineCommand({
   meta: { name: 'config', description: 'Show the settings in force, without secrets.' },
-  args: { json: { type: 'boolean', description: 'Print one line of JSON.' } },
+  args: { json },
   run: ({ args }) => {
     const shown = Object.entries(readSettings()).map(([setting, value]) => ({
       setting,

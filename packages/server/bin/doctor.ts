@@ -10,7 +10,7 @@ import { checkDatabase, isUpToDate, newestMigration } from '../src/migrate.ts'
 import { readFacts } from '../src/operations/facts.ts'
 import { openCountries } from '../src/recordings/countries.ts'
 import { connect, type Db, type DbAddress } from '../src/sql.ts'
-import { print, printTable } from './command.ts'
+import { json, print, printTable } from './command.ts'
 import {
   clockSecondsAllowed,
   examineKeyDatabase,
@@ -35,7 +35,7 @@ export const doctor = defineCommand({
     name: 'doctor',
     description: 'Check the settings, database, blob store and everything else Lethe needs.',
   },
-  args: { json: { type: 'boolean', description: 'Print one line of JSON.' } },
+  args: { json },
   run: async ({ args }) => {
     const findings = await examine()
     if (args.json) print(JSON.stringify({ findings }))

@@ -5,9 +5,15 @@ import { ApiError } from '../src/api-error.ts'
 import { findDeletionJob } from '../src/erasure/jobs.ts'
 import { requestDeletion } from '../src/erasure/request.ts'
 import { startWorker } from '../src/erasure/worker.ts'
-import { createLog } from '../src/log.ts'
-import { createMetrics } from '../src/metrics.ts'
-import { existingProject, JobFailed, print, UsageError, withDatabase } from './command.ts'
+import {
+  existingProject,
+  JobFailed,
+  json,
+  print,
+  project,
+  UsageError,
+  withDatabase,
+} from './command.ts'
 import type { Opened } from './open.ts'
 import { withErasure } from './open-erasure.ts'
 
@@ -17,7 +23,7 @@ export const erase = defineCommand({
   meta: { name: 'erase', description: 'Request the erasure of a person.' },
   args: {
     externalId: { type: 'positional', required: true, description: "The person's externalId." },
-    project: { type: 'string', required: true, description: "The project's id." },
+    project,
     'keep-recordings': {
       type: 'boolean',
       description: 'Keep the recordings, but make them anonymous.',
@@ -27,7 +33,7 @@ export const erase = defineCommand({
       description:
         'Wait until the job has ended, and work on deletion jobs meanwhile. Exits with 3 if it failed.',
     },
-    json: { type: 'boolean', description: 'Print one line of JSON.' },
+    json,
   },
   run: ({ args }) =>
     withDatabase(async (opened) => {
@@ -61,22 +67,17 @@ async function request(
 /** Works itself, so that the job also ends where no service runs; beside one they share the work. */
 async function workUntilEnded(opened: Opened, projectId: number, id: string): Promise<DeletionJob> {
   let ended: DeletionJob | undefined
-  await withErasure(
-    opened,
-    createLog('error', process.stderr),
-    createMetrics(),
-    async ({ options }) => {
-      const worker = startWorker(options)
-      try {
-        while (ended === undefined) {
-          const job = (await findDeletionJob(opened.db.short, projectId, id)) as DeletionJob
-          if (job.status === 'completed' || job.status === 'failed') ended = job
-          else await sleep(waitMilliseconds)
-        }
-      } finally {
-        await worker.stop()
+  await withErasure(opened, async ({ options }) => {
+    const worker = startWorker(options)
+    try {
+      while (ended === undefined) {
+        const job = (await findDeletionJob(opened.db.short, projectId, id)) as DeletionJob
+        if (job.status === 'completed' || job.status === 'failed') ended = job
+        else await sleep(waitMilliseconds)
       }
-    },
-  )
+    } finally {
+      await worker.stop()
+    }
+  })
   return ended as unknown as DeletionJob
 }

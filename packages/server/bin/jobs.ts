@@ -2,10 +2,15 @@ import type { DeletionJob } from '@lethe/contract/deletion-job.ts'
 import { defineCommand } from 'citty'
 import { findDeletionJob, findDeletionJobDetails, listDeletionJobs } from '../src/erasure/jobs.ts'
 import { isUuid } from '../src/http/parameters.ts'
-import { existingProject, print, printTable, UsageError, withDatabase } from './command.ts'
-
-const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
-const project = { type: 'string', required: true, description: "The project's id." } as const
+import {
+  existingProject,
+  json,
+  print,
+  printTable,
+  project,
+  UsageError,
+  withDatabase,
+} from './command.ts'
 
 const statuses = ['pending', 'running', 'completed', 'failed'] as const
 

@@ -6,15 +6,14 @@ import { setAllowedOrigins } from '../src/recordings/ingest-store.ts'
 import {
   existingProject,
   isName,
+  json,
   print,
   printTable,
+  project,
   secondsOf,
   UsageError,
   withDatabase,
 } from './command.ts'
-
-const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
-const project = { type: 'string', required: true, description: "The project's id." } as const
 
 const create = defineCommand({
   meta: { name: 'create', description: 'Create a key. It is shown only once.' },

@@ -2,10 +2,8 @@ import { defineCommand } from 'citty'
 import { writeAudit } from '../src/members/audit-store.ts'
 import { makeResetLink, makeSetUpLink } from '../src/members/links.ts'
 import { findMemberByEmail, listMembers } from '../src/members/store.ts'
-import { print, printTable, UsageError, withDatabase } from './command.ts'
+import { json, print, printTable, UsageError, withDatabase } from './command.ts'
 import type { Opened } from './open.ts'
-
-const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
 
 const list = defineCommand({
   meta: { name: 'list', description: 'List the members.' },

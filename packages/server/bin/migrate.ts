@@ -1,13 +1,13 @@
 import { defineCommand } from 'citty'
 import { distribute } from '../src/distribute.ts'
 import { migrate as migrateSchema } from '../src/migrate.ts'
-import { print, withDatabase } from './command.ts'
+import { jsonLines, print, withDatabase } from './command.ts'
 import { withProgress } from './progress.ts'
 
 export const migrate = defineCommand({
   meta: { name: 'migrate', description: 'Run the database migrations, as serve does at start.' },
   args: {
-    json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' },
+    json: jsonLines,
     distribute: {
       type: 'boolean',
       description: 'Spread the tables over the nodes of a Citus cluster, by project.',

@@ -1,8 +1,8 @@
 import { createErasureMetrics } from '../src/erasure/metrics.ts'
 import { openSigner } from '../src/erasure/signing-keys.ts'
 import type { WorkerOptions } from '../src/erasure/worker.ts'
-import type { Log } from '../src/log.ts'
-import type { Metrics } from '../src/metrics.ts'
+import { createLog, type Log } from '../src/log.ts'
+import { createMetrics, type Metrics } from '../src/metrics.ts'
 import { suppressionsWith } from '../src/projects/suppressions.ts'
 import { connect } from '../src/sql.ts'
 import type { Opened } from './open.ts'
@@ -17,14 +17,14 @@ export interface OpenedErasure {
 }
 
 /**
- * Opens the blob store and all else an erasure needs, and closes it after `work`. It has database
- * connections of its own, so that it never holds up requests.
+ * Opens everything an erasure needs, such as the blob store, and closes it after `work`. It has its
+ * own database connections, so that it never holds up requests.
  */
 export async function withErasure(
   opened: Opened,
-  log: Log,
-  metrics: Metrics,
   work: (erasure: OpenedErasure) => Promise<void>,
+  log: Log = createLog('error', process.stderr),
+  metrics: Metrics = createMetrics(),
 ): Promise<void> {
   const { config, connection, unless } = opened
   const jobsAtOnce = config.ERASURE_JOBS_AT_ONCE

@@ -77,8 +77,7 @@ export async function reachDatabase(
   patience: Patience,
 ): Promise<{ connection: DbAddress; facts: DatabaseFacts }> {
   return patiently(patience, ofDatabase(setting, placeOf(place)), async () => {
-    const connection =
-      typeof place === 'string' ? await reach(place, process.env.PGSSLROOTCERT) : place
+    const connection = await addressAt(place)
     const facts = await checkDatabase(connection, setting)
     const { applied } = await migrate(connection, schema)
     if (applied.length > 0) await distributeNew(connection)
@@ -89,9 +88,11 @@ export async function reachDatabase(
 /** The same without a change to it. */
 export function reachOnly(setting: string, place: string | DbAddress): Promise<DbAddress> {
   const once: Patience = { waitSeconds: 0, isService: false, stop: { unless: (step) => step } }
-  return patiently(once, ofDatabase(setting, placeOf(place)), async () =>
-    typeof place === 'string' ? reach(place, process.env.PGSSLROOTCERT) : place,
-  )
+  return patiently(once, ofDatabase(setting, placeOf(place)), () => addressAt(place))
+}
+
+async function addressAt(place: string | DbAddress): Promise<DbAddress> {
+  return typeof place === 'string' ? reach(place, process.env.PGSSLROOTCERT) : place
 }
 
 /** The host and port to name in a message; a URL may be wrong in what is left out here. */

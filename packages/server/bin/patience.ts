@@ -61,10 +61,6 @@ export function blobsFolder(config: Config): string {
 
 /** Explains faults of the blob store. */
 export function ofStore(config: Config): (error: unknown) => Explained | undefined {
-  const place = {
-    url: config.BLOBS_URL,
-    endpoint: config.S3_ENDPOINT,
-    folder: blobsFolder(config),
-  }
-  return (error) => explainBlobFault(error, place)
+  const { BLOBS_URL: url, S3_ENDPOINT: endpoint } = config
+  return (error) => explainBlobFault(error, { url, endpoint, folder: blobsFolder(config) })
 }

@@ -7,7 +7,7 @@ import { bodyBytesMaximum, parseJsonBody } from '../src/http/body.ts'
 import { validatorCompiler } from '../src/http/validation.ts'
 import { refuseUnlessWritten } from '../src/persons/store.ts'
 import { personWriter } from '../src/persons/writer.ts'
-import { existingProject, print, UsageError, withDatabase } from './command.ts'
+import { existingProject, print, project, UsageError, withDatabase } from './command.ts'
 import type { Opened } from './open.ts'
 import { type Progress, withProgress } from './progress.ts'
 import { ImportStopped, wordsFor } from './report.ts'
@@ -26,7 +26,7 @@ const importFile = defineCommand({
   },
   args: {
     file: { type: 'positional', required: true, description: 'Lines of JSON.' },
-    project: { type: 'string', required: true, description: "The project's id." },
+    project,
     'from-line': { type: 'string', default: '1', description: 'The line to begin with.' },
     json: {
       type: 'boolean',

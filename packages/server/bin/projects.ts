@@ -1,8 +1,6 @@
 import { defineCommand } from 'citty'
-import { createKey, createProject, listProjects } from '../src/projects/store.ts'
-import { isName, print, printTable, UsageError, withDatabase } from './command.ts'
-
-const json = { type: 'boolean', description: 'Print one line of JSON.' } as const
+import { createProjectWithKeys, listProjects } from '../src/projects/store.ts'
+import { isName, json, print, printTable, UsageError, withDatabase } from './command.ts'
 
 const create = defineCommand({
   meta: { name: 'create', description: 'Create a project with a secret key and a public key.' },
@@ -10,21 +8,11 @@ const create = defineCommand({
   run: ({ args }) =>
     withDatabase(async ({ db }) => {
       if (!isName(args.name)) throw new UsageError('A name has 1 to 200 characters.')
-      const made = await db.begin(async (tx) => {
-        const project = await createProject(tx, args.name)
-        const secret = await createKey(tx, project.id, 'secret', 'first secret key')
-        const publicKey = await createKey(tx, project.id, 'public', 'first public key')
-        return { project, secretKey: secret.text, publicKey: publicKey.text }
-      })
+      const made = await db.begin((tx) => createProjectWithKeys(tx, args.name))
       const { project, secretKey, publicKey } = made
       if (args.json) {
-        print(
-          JSON.stringify({
-            project: { id: String(project.id), name: project.name },
-            secretKey,
-            publicKey,
-          }),
-        )
+        const { id, name } = project
+        print(JSON.stringify({ project: { id: String(id), name }, secretKey, publicKey }))
         return
       }
       print(`Project ${project.id} "${project.name}". Its keys are shown only once:`)

@@ -1,9 +1,7 @@
 import { defineCommand } from 'citty'
 import type { Config } from '../src/config.ts'
 import { type PurgeObstacle, type PurgeOptions, purge as purgeFiles } from '../src/erasure/purge.ts'
-import { createLog } from '../src/log.ts'
-import { createMetrics } from '../src/metrics.ts'
-import { JobFailed, print, withDatabase } from './command.ts'
+import { JobFailed, jsonLines, print, withDatabase } from './command.ts'
 import type { Opened } from './open.ts'
 import { type OpenedErasure, withErasure } from './open-erasure.ts'
 import { withProgress } from './progress.ts'
@@ -49,10 +47,10 @@ export const purge = defineCommand({
     name: 'purge',
     description: 'Remove what the database files still hold of erased people.',
   },
-  args: { json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' } },
+  args: { json: jsonLines },
   run: ({ args }) =>
     withDatabase((opened) =>
-      withErasure(opened, createLog('error', process.stderr), createMetrics(), async (erasure) => {
+      withErasure(opened, async (erasure) => {
         const outcome = await withProgress(args.json, ({ step }) => {
           step('Purging')
           const onPart = (part: string) => step(`Purging ${part}`)

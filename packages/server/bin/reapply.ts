@@ -1,7 +1,5 @@
 import { defineCommand } from 'citty'
-import { createLog } from '../src/log.ts'
-import { createMetrics } from '../src/metrics.ts'
-import { print, withDatabase } from './command.ts'
+import { jsonLines, print, withDatabase } from './command.ts'
 import { compareLedger } from './compare-ledger.ts'
 import { withErasure } from './open-erasure.ts'
 import { withProgress } from './progress.ts'
@@ -12,10 +10,10 @@ export const reapply = defineCommand({
     description:
       'Erase again all people whom a restored backup brought back, as serve does at start.',
   },
-  args: { json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' } },
+  args: { json: jsonLines },
   run: ({ args }) =>
     withDatabase((opened) =>
-      withErasure(opened, createLog('error', process.stderr), createMetrics(), async (erasure) => {
+      withErasure(opened, async (erasure) => {
         const reapplied = await withProgress(args.json, ({ step }) =>
           compareLedger(opened, erasure, false, step('Comparing with the ledger of erasures')),
         )

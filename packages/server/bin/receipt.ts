@@ -12,7 +12,7 @@ import {
   verifyReceipt,
 } from '../src/erasure/receipts.ts'
 import { publicKeys } from '../src/erasure/signing-keys.ts'
-import { print, UsageError, withDatabase } from './command.ts'
+import { json, print, UsageError, withDatabase } from './command.ts'
 import { readSettings } from './settings.ts'
 
 const verify = defineCommand({
@@ -37,7 +37,7 @@ const verify = defineCommand({
       type: 'string',
       description: 'Check that the erasure was of this externalId.',
     },
-    json: { type: 'boolean', description: 'Print one line of JSON.' },
+    json,
   },
   run: async ({ args }) => {
     const { receipt, purge } = await readReceipt(args.file)
@@ -73,7 +73,7 @@ const anchors = defineCommand({
   },
   args: {
     file: { type: 'positional', required: true, description: 'A file with one anchor per line.' },
-    json: { type: 'boolean', description: 'Print one line of JSON.' },
+    json,
   },
   run: ({ args }) =>
     withDatabase(async ({ db }) => {

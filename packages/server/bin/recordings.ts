@@ -2,7 +2,7 @@ import { defineCommand } from 'citty'
 import { openBlobs } from '../src/blobs/open-blobs.ts'
 import { listProjects } from '../src/projects/store.ts'
 import { findLostChunks } from '../src/recordings/blob-comparison.ts'
-import { JobFailed, print, printTable, withDatabase } from './command.ts'
+import { JobFailed, jsonLines, print, printTable, withDatabase } from './command.ts'
 import { blobsOptions } from './open-storage.ts'
 import { withProgress } from './progress.ts'
 
@@ -11,7 +11,7 @@ const check = defineCommand({
     name: 'check',
     description: 'List sessions with chunks that are missing in the blob store.',
   },
-  args: { json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' } },
+  args: { json: jsonLines },
   run: ({ args }) =>
     withDatabase(async ({ config, db }) => {
       const blobs = await openBlobs(blobsOptions(config))

@@ -1,6 +1,5 @@
 import { BackupRefused } from '../src/backup/records.ts'
 import { BlobFault } from '../src/blobs/blobs.ts'
-import { explainBlobFault } from '../src/blobs/explained.ts'
 import { MasterKeyRefused } from '../src/blobs/master-keys.ts'
 import { SealBroken } from '../src/blobs/sealing.ts'
 import { SettingRefused } from '../src/config.ts'
@@ -10,7 +9,7 @@ import { LedgerMissing, ReapplyFailed } from '../src/erasure/reapply.ts'
 import { ReceiptRefused } from '../src/erasure/receipts.ts'
 import { DatabaseRefused } from '../src/migrate.ts'
 import { JobFailed, UsageError } from './command.ts'
-import { blobsFolder, StartFailed } from './patience.ts'
+import { ofStore, StartFailed } from './patience.ts'
 import { readSettings } from './settings.ts'
 
 /** Not all lines of a file are imported; the message says which ones to go on with, if any. */
@@ -51,7 +50,7 @@ const forOperators = [
 export function wordsFor(error: Fault): string {
   if (isUsage(error) || forOperators.some((one) => error instanceof one)) return error.message
   if (error instanceof SealBroken) return masterKeyWords(error)
-  if (error instanceof BlobFault) return storeWords(error)
+  if (error instanceof BlobFault) return ofStore(readSettings())(error)?.words ?? error.message
   const place = { setting: 'DATABASE_URL', host: 'the database', port: 5432 }
   return (
     listenWords(error) ??
@@ -67,16 +66,6 @@ function masterKeyWords({ reason, message }: SealBroken): string {
     return `${message} The secrets in this database are encrypted with it: put it back into ${where}. docs/recordings.md says what is lost without it.`
   }
   return `The master key in ${where} has the right id but is not the key that encrypted the secrets in this database: put the right one back. docs/recordings.md says what is lost without it.`
-}
-
-function storeWords(error: BlobFault): string {
-  const config = readSettings()
-  const place = {
-    url: config.BLOBS_URL,
-    endpoint: config.S3_ENDPOINT,
-    folder: blobsFolder(config),
-  }
-  return explainBlobFault(error, place)?.words ?? error.message
 }
 
 /** Listening is refused, or looking up the name to listen at. */

@@ -4,11 +4,9 @@ import { load } from '../src/backup/load.ts'
 import { BackupRefused, type Schema } from '../src/backup/records.ts'
 import type { Config } from '../src/config.ts'
 import type { Reapplied } from '../src/erasure/reapply.ts'
-import { createLog } from '../src/log.ts'
-import { createMetrics } from '../src/metrics.ts'
 import { checkDatabase } from '../src/migrate.ts'
 import { countsOf, inWords } from './backup.ts'
-import { print, withDatabase } from './command.ts'
+import { jsonLines, print, withDatabase } from './command.ts'
 import { compareLedger, withoutLedger } from './compare-ledger.ts'
 import { findPlace, reachOnly } from './open.ts'
 import { withErasure } from './open-erasure.ts'
@@ -24,7 +22,7 @@ export const restore = defineCommand({
   },
   args: {
     file: { type: 'positional', required: true, description: 'A file written by `lethe backup`.' },
-    json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' },
+    json: jsonLines,
     ...withoutLedger,
   },
   run: ({ args }) =>
@@ -81,7 +79,7 @@ async function applyLedger(isWithout: boolean | undefined, { step }: Progress): 
   const onProgress = step('Comparing with the ledger of erasures')
   let reapplied: Reapplied | undefined
   await withDatabase((opened) =>
-    withErasure(opened, createLog('error', process.stderr), createMetrics(), async (erasure) => {
+    withErasure(opened, async (erasure) => {
       reapplied = await compareLedger(opened, erasure, isWithout, onProgress)
     }),
   )

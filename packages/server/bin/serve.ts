@@ -73,7 +73,7 @@ export const serve = defineCommand({
         const log = createLog(opened.config.LOG_LEVEL)
         const metrics = isSupervised ? metricsOfAll(createMetrics()) : createMetrics()
         try {
-          await withErasure(opened, log, metrics, async (erasure) => {
+          const work = async (erasure: OpenedErasure) => {
             // People whom a restored backup brought back are never served.
             const comparing = compareAndWatch(opened, erasure, args['without-ledger'])
             const watch = await stop.unless(comparing)
@@ -85,7 +85,8 @@ export const serve = defineCommand({
             } finally {
               await watch.stop()
             }
-          })
+          }
+          await withErasure(opened, work, log, metrics)
         } finally {
           await service?.release()
         }

@@ -1,7 +1,7 @@
 import { defineCommand } from 'citty'
 import { upgradeCluster } from '../src/backup/upgrade.ts'
 import { countsOf, inWords } from './backup.ts'
-import { print, UsageError } from './command.ts'
+import { jsonLines, print, UsageError } from './command.ts'
 import { withProgress } from './progress.ts'
 import { readSettings } from './settings.ts'
 
@@ -15,7 +15,7 @@ export const upgradeDatabase = defineCommand({
       type: 'string',
       description: 'The folder that holds bin/postgres of the old version.',
     },
-    json: { type: 'boolean', description: 'Print JSON lines: progress, then the result.' },
+    json: jsonLines,
   },
   run: async ({ args }) => {
     const { DATABASE_URL, DATA_DIR } = readSettings()

@@ -3,7 +3,7 @@ import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { print, withDatabase } from './command.ts'
 import { compareAndWatch, withoutLedger } from './compare-ledger.ts'
-import { withErasure } from './open-erasure.ts'
+import { type OpenedErasure, withErasure } from './open-erasure.ts'
 import { openOperations } from './open-operations.ts'
 import { untilStopped } from './signals.ts'
 import { startWork } from './work.ts'
@@ -19,7 +19,7 @@ export const worker = defineCommand({
       withDatabase(async (opened) => {
         const log = createLog(opened.config.LOG_LEVEL)
         const metrics = createMetrics()
-        await withErasure(opened, log, metrics, async (erasure) => {
+        const work = async (erasure: OpenedErasure) => {
           const { options } = erasure
           const comparing = compareAndWatch(opened, erasure, args['without-ledger'])
           const watch = await stop.unless(comparing)
@@ -30,7 +30,8 @@ export const worker = defineCommand({
           await stop.wait()
           await watch.stop()
           await Promise.all([running.stop(), operations.close()])
-        })
+        }
+        await withErasure(opened, work, log, metrics)
       }, stop),
     ),
 })
