@@ -2,7 +2,7 @@ import { type Endpoint, type Input, queryText, type Reply, RequestFailed } from 
 import type { ErrorBody } from './errors.ts'
 import { parseExactly } from './exact-json.ts'
 
-/** How many responses are kept for revalidation by ETag; the least recently used one is dropped first. */
+/** Responses kept for revalidation by ETag; the least recently used one is dropped first. */
 const keptMaximum = 100
 
 /**
@@ -53,7 +53,7 @@ export function dashboardClient(baseUrl = '', fetch: typeof globalThis.fetch = g
 
   return {
     call,
-    /** Forgets all kept responses: at sign-out. */
+    /** Forgets all kept responses; call it at sign-out. */
     forget: () => kept.clear(),
   }
 }

@@ -28,8 +28,8 @@ export const Deletion = Type.Object({
   /** The internal id of the person; null once the person is gone. */
   personId: TextOrNull,
   /**
-   * Who requested it: a member here, a secret key by the server API, the command line, or the ledger,
-   * which erases again the people that a restored backup brought back.
+   * Who requested it: a member, a secret key (server API), the command line, or the ledger, which
+   * erases people again whom a restored backup brought back.
    */
   requestedBy: Type.Object({
     kind: choice('member', 'key', 'command', 'ledger'),
@@ -72,7 +72,7 @@ const PersonIds = Type.Array(Type.String({ minLength: 1, maxLength: 20 }), {
   maxItems: 100,
 })
 
-/** What would be deleted with these persons, for the dialog; exact counts. */
+/** Exact counts of what would be deleted with these persons. */
 export const previewDeletion = ofProject('previewDeletion', 'POST', '/deletion-preview', {
   body: Exactly({ personIds: PersonIds }),
   response: {
@@ -88,9 +88,8 @@ export const previewDeletion = ofProject('previewDeletion', 'POST', '/deletion-p
 })
 
 /**
- * Requests the erasure of one person or several, one job a person, as DELETE /v1/persons/:externalId
- * does. Each person has a result of its own: a job, or the error code that endpoint would return
- * (person_not_found, deletion_in_progress).
+ * Requests the erasure of persons, like DELETE /v1/persons/:externalId for each. Each person has a
+ * result: a job, or the error of that endpoint (person_not_found, deletion_in_progress).
  */
 export const requestDeletions = ofProject('requestDeletions', 'POST', '/deletions', {
   body: Exactly({ personIds: PersonIds, keepRecordings: Type.Boolean() }),
@@ -134,7 +133,7 @@ export const listDeletions = ofProject('listDeletions', 'GET', '/deletions', {
   },
 })
 
-/** All deletions that match the filters, as text/csv, for a link with `download`; no typed call. */
+/** All deletions that match the filters, as text/csv, for a link with `download`. */
 export const exportDeletions = ofProject('exportDeletions', 'GET', '/deletions.csv', {
   querystring: Exactly(deletionFilters),
   response: { 200: Type.String(), ...projectErrors('invalid_request') },

@@ -19,13 +19,13 @@ export const getHome = ofProject('getHome', 'GET', '/home', {
           bytes: Type.Number(),
         }),
       ),
-      /** What is stored of recordings, as compressed and sealed. */
+      /** The stored size of recordings, compressed and sealed. */
       storedBytes: Type.Number(),
       lastSession: OrNull(Type.Object({ id: Type.String(), startedAt: Instant })),
       deletions: Type.Object({
         open: Type.Integer(),
         failed: Type.Integer(),
-        /** Requested more than a month ago, and not completed. */
+        /** Requested more than a month ago and not completed. */
         overdue: Type.Integer(),
         oldestOpenAt: InstantOrNull,
       }),

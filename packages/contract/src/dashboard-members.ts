@@ -14,8 +14,8 @@ import {
 
 /*
  * The dashboard's own API, of which this is the part about members: who is signed in, the first
- * owner, links, roles. Its requests carry the sign-in cookie and no key, and are answered to pages
- * of this origin alone. It is not versioned for customers and no part of openapi.json.
+ * owner, links, roles. Its requests need the sign-in cookie and must come from pages of this origin.
+ * It is not versioned and not in openapi.json.
  */
 
 export const Role = choice('owner', 'admin', 'member', 'viewer')
@@ -58,7 +58,7 @@ export const Member = Type.Object({
 export type Member = Static<typeof Member>
 
 const MemberName = Type.String({ minLength: 1, maxLength: 200 })
-/** Plain ASCII addresses under a domain with a dot: what better-auth takes at the sign-in. */
+/** Email addresses that better-auth accepts: ASCII, with a dot in the domain. */
 const Email = Type.String({
   minLength: 3,
   maxLength: 254,
@@ -66,7 +66,7 @@ const Email = Type.String({
 })
 const Password = Type.String({ minLength: 12, maxLength: 128 })
 const LinkToken = Type.String({ minLength: 1, maxLength: 200 })
-/** A password or code to be checked, of any form: a wrong one is credentials_wrong. */
+/** A password or code to check. Any text is valid; a wrong one gets credentials_wrong. */
 const Given = Type.String({ minLength: 1, maxLength: 200 })
 /** A WebAuthn response; an invalid one fails verification. */
 const Opaque = <T>() => Type.Unsafe<T>(Type.Unknown())
@@ -94,11 +94,11 @@ export const getMe = ofDashboard('getMe', 'GET', '/me', {
     200: Type.Object({
       member: OrNull(Member),
       permissions: Type.Array(choice(...permissions)),
-      /** True while there is no owner: the first one comes by the link printed at the start. */
+      /** True while there is no owner; the start prints a link for the first one. */
       isSetUpNeeded: Type.Boolean(),
-      /** The public address of this service, for snippets; without a slash at the end. */
+      /** The public address of the service, for snippets; without a slash at the end. */
       publicUrl: Type.String(),
-      /** The page of the sealed replay frame, an address of this origin or of one of its own. */
+      /** The page of the replay frame, on this origin or on another one. */
       replayUrl: Type.String(),
       /** Empty if nobody is signed in. */
       version: Type.String(),
@@ -203,8 +203,8 @@ export const updateMe = ofDashboard('updateMe', 'PATCH', '/me', {
 })
 
 /**
- * Every other sign-in of the member ends, and the links that the member made. `code`, as wherever a
- * password is asked for: of the second factor, where there is one.
+ * Ends all other sign-ins of the member and the links they created. `code` is for the second factor, if
+ * there is one, as in all calls that need a password.
  */
 export const changePassword = ofDashboard('changePassword', 'POST', '/me/password', {
   body: Exactly({ currentPassword: Given, newPassword: Password, ...Factor }),
@@ -212,14 +212,14 @@ export const changePassword = ofDashboard('changePassword', 'POST', '/me/passwor
 })
 
 /**
- * Whether the member of this sign-in has confirmed their identity recently enough for sensitive calls;
- * otherwise those are refused with reauthentication_required.
+ * Whether the member has confirmed their identity recently enough for sensitive calls, which are
+ * otherwise refused with reauthentication_required.
  */
 export const checkProof = ofDashboard('checkProof', 'GET', '/me/proof', {
   response: { 200: Type.Object({ isRecent: Type.Boolean() }), ...errors('unauthorized') },
 })
 
-/** Proves who the member is; it holds for ten minutes, for this sign-in. */
+/** Confirms the member's identity for ten minutes, for this sign-in. */
 export const proveIdentity = ofDashboard('proveIdentity', 'POST', '/me/proof', {
   body: Proof,
   response: { 200: Done, ...memberErrors('invalid_request', 'credentials_wrong', 'rate_limited') },
@@ -292,7 +292,7 @@ export const startPasskey = ofDashboard('startPasskey', 'POST', '/me/passkeys/st
   response: { 200: Type.Object({ options: WebAuthnOptions }), ...memberErrors('invalid_request') },
 })
 
-/** Adds the passkey that a browser has made by the options of startPasskey. */
+/** Adds the passkey that a browser has created with the options of startPasskey. */
 export const addPasskey = ofDashboard('addPasskey', 'POST', '/me/passkeys', {
   body: Exactly({
     name: Type.String({ minLength: 1, maxLength: 100 }),
@@ -316,8 +316,8 @@ export const removePasskey = ofDashboard('removePasskey', 'DELETE', '/me/passkey
 })
 
 /**
- * What a browser needs to ask for a passkey of the member who is signed in, or whose sign-in waits for
- * the second factor; null where there is no such member, or no passkey.
+ * The options for a browser to use a passkey, for the signed-in member or one whose sign-in waits for
+ * the second factor; null if there is no such member or no passkey.
  */
 export const startPasskeyUse = ofDashboard('startPasskeyUse', 'POST', '/passkey', {
   body: NoBody,
@@ -372,7 +372,7 @@ export const listMembers = ofDashboard('listMembers', 'GET', '/members', {
   },
 })
 
-/** Only an owner invites an owner. A second invitation of the same e-mail replaces the first. */
+/** Only owners can invite owners. A new invitation of the same email replaces the earlier one. */
 export const inviteMember = ofDashboard('inviteMember', 'POST', '/invitations', {
   body: Exactly({ email: Email, role: Role, mayDeletePersons: Type.Boolean() }),
   response: {

@@ -6,11 +6,11 @@ import { Done, Exactly, Instant, TextOrNull } from './schemas.ts'
 
 /* Moments of a recording: what members wrote at them, and links to them for people without an account. */
 
-/** Milliseconds since the recording's beginning; no longer than a session lasts. */
+/** Milliseconds since the beginning of the recording. */
 const Moment = Type.Integer({ minimum: 0, maximum: 93_600_000 })
 const Author = Type.Object({
   id: Type.String(),
-  /** null where that member was removed since. */
+  /** null if the member was removed. */
   name: TextOrNull,
 })
 
@@ -32,7 +32,7 @@ export const SessionLink = Type.Object({
 })
 export type SessionLink = Static<typeof SessionLink>
 
-/** Notes in the order of their moments, and valid links, for members who may revoke them. */
+/** Notes in the order of their times, and valid links, for members who may revoke them. */
 export const listMoments = ofProject('listMoments', 'GET', '/sessions/:sessionId/moments', {
   params: SessionPath,
   response: {

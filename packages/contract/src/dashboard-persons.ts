@@ -15,8 +15,8 @@ import {
 } from './schemas.ts'
 
 /*
- * Persons are addressed by their internal id, a decimal number as text, and never by externalId:
- * that is often an e-mail address, and paths end up in histories and logs.
+ * Persons are addressed by their internal id, a decimal number as text, and not by externalId: that is
+ * often an email address, and paths end up in histories and logs.
  */
 
 export const PersonState = choice('present', 'deleting', 'deletion_failed')
@@ -25,7 +25,7 @@ export type PersonState = Static<typeof PersonState>
 export const PersonSummary = Type.Object({
   id: Type.String(),
   externalId: Type.String(),
-  /** The properties name and email where they are text. */
+  /** The properties name and email, if they are text. */
   name: TextOrNull,
   email: TextOrNull,
   createdAt: Instant,
@@ -60,9 +60,8 @@ export const listPersons = ofProject('listPersonSummaries', 'GET', '/persons', {
 })
 
 /**
- * A person, or what is left of one. `person` with `deletion` null: nothing going on. `person` with a
- * deletion: in progress, or the last one failed. `person` null: gone, and `deletion` is the job
- * that erased it. Nobody ever with this id: person_not_found.
+ * A person, or the deletion that erased them. With both, the deletion is in progress or has failed.
+ * Only an id that never existed gets person_not_found.
  */
 export const getPerson = ofProject('getPersonDetail', 'GET', '/persons/:personId', {
   params: PersonPath,
@@ -75,7 +74,7 @@ export const getPerson = ofProject('getPersonDetail', 'GET', '/persons/:personId
   },
 })
 
-/** The same merge as PATCH /v1/persons/:externalId: null removes a key, a key not sent is kept. */
+/** Merges like PATCH /v1/persons/:externalId: null removes a key, other keys are kept. */
 export const updatePerson = ofProject('updatePersonDetail', 'PATCH', '/persons/:personId', {
   params: PersonPath,
   body: Exactly({ properties: Properties }),
@@ -127,7 +126,7 @@ export const PersonActivity = Type.Union([
   Type.Object({ kind: Type.Literal('browser_linked'), at: Instant, browserId: Type.String() }),
   Type.Object({ kind: Type.Literal('session'), at: Instant, sessionId: Type.String() }),
   Type.Object({
-    /** By a member here; changes by the server API leave no entry of their own. */
+    /** By a member. Changes by the server API are not recorded. */
     kind: Type.Literal('properties_edited'),
     at: Instant,
     memberName: TextOrNull,
@@ -142,7 +141,7 @@ export const PersonActivity = Type.Union([
 ])
 export type PersonActivity = Static<typeof PersonActivity>
 
-/** The newest hundred of it, newest first. */
+/** The newest hundred events, newest first. */
 export const listPersonActivity = ofProject(
   'listPersonActivity',
   'GET',

@@ -65,22 +65,22 @@ export const AuditEntry = Type.Object({
   id: Type.String(),
   at: Instant,
   action: choice(...auditActions),
-  /** null: nobody signed in, as in a sign-in that failed, or the command line. */
+  /** null if nobody was signed in (a failed sign-in), and for the command line. */
   member: OrNull(
     Type.Object({
       id: Type.String(),
-      /** null where that member was removed since. */
+      /** null if the member was removed. */
       name: TextOrNull,
     }),
   ),
-  /** The API key that did it, where no member did. */
+  /** The API key, if the action was not a member's. */
   key: OrNull(Type.Object({ id: Type.String(), name: TextOrNull })),
-  /** From where, as in 203.0.113.0/24; null for the command line, and before it was written down. */
+  /** As in 203.0.113.0/24; null for the command line and for entries of old versions. */
   addressRange: TextOrNull,
   projectId: TextOrNull,
-  /** The internal id of the person it is about; null if there is none or they were erased since. */
+  /** The internal id of the person it is about; null if there is none or they were erased. */
   personId: TextOrNull,
-  /** What it was done to. A person that was erased since is no longer named: the id is null. */
+  /** The subject of the action. The id is null for a person who was erased. */
   subject: OrNull(
     Type.Object({
       kind: Type.Unsafe<
@@ -96,7 +96,7 @@ export const AuditEntry = Type.Object({
       id: TextOrNull,
     }),
   ),
-  /** Names of what was changed and plain facts of it; never a property's key or value. */
+  /** Names of changed settings and plain facts; never personal data. */
   details: Type.Record(
     Type.String(),
     Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()]),
@@ -110,12 +110,12 @@ const AuditFilter = {
   /** The internal id of a person of `projectId`. */
   personId: Type.Optional(Type.String({ maxLength: 20 })),
   action: Type.Optional(choice(...auditActions)),
-  /** Instants: not before `from`, and before `to`. */
+  /** Times: at or after `from`, and before `to`. */
   from: Type.Optional(Type.String({ maxLength: 40 })),
   to: Type.Optional(Type.String({ maxLength: 40 })),
 }
 
-/** All that a filter passes, as CSV (RFC 4180), newest first. */
+/** All entries that match a filter, as CSV (RFC 4180), newest first. */
 export const exportAuditEntries = ofDashboard('exportAuditEntries', 'GET', '/audit-log/export', {
   querystring: Exactly(AuditFilter),
   response: { 200: Type.String(), ...memberErrors('invalid_request') },
@@ -143,7 +143,7 @@ export const getSystem = ofDashboard('getSystem', 'GET', '/system', {
         bytes: Type.Integer(),
       }),
       blobs: Type.Object({
-        /** Where the blobs are: a folder of this machine, or an S3 bucket. */
+        /** A folder of this machine, or an S3 bucket. */
         kind: choice('folder', 's3', 'unknown'),
         state: Health,
         checkedAt: InstantOrNull,
@@ -161,7 +161,7 @@ export const getSystem = ofDashboard('getSystem', 'GET', '/system', {
       /** Of the ledger of erasures in the blob store, as the last comparison found it. */
       ledger: Type.Object({
         entries: Type.Integer(),
-        /** Not genuine, or in the wrong place. They erase nobody. */
+        /** Entries that are not genuine or in the wrong place. They erase nobody. */
         refused: Type.Integer(),
         missing: Type.Integer(),
         comparedAt: InstantOrNull,

@@ -53,7 +53,7 @@ const WebhookPath = Type.Object({ projectId: Type.String(), webhookId: Type.Stri
 const WebhookUrl = Type.String({ minLength: 1, maxLength: 2_000 })
 const SecretReply = Type.Object({
   webhook: Webhook,
-  /** whsec_…, as the Standard Webhooks libraries take it; shown this once. */
+  /** whsec_…, in the format of the Standard Webhooks libraries; shown only once. */
   secret: Type.String(),
 })
 
@@ -61,7 +61,7 @@ export const listWebhooks = ofProject('listWebhooks', 'GET', '/webhooks', {
   response: { 200: Type.Object({ webhooks: Type.Array(Webhook) }), ...projectErrors() },
 })
 
-/** The URL is https, or http where the installation allows private addresses; it names no user. */
+/** The URL is https, or http if private addresses are allowed; it contains no user. */
 export const createWebhook = ofProject('createWebhook', 'POST', '/webhooks', {
   body: Exactly({
     url: WebhookUrl,
@@ -83,7 +83,7 @@ export const updateWebhook = ofProject('updateWebhook', 'PATCH', '/webhooks/:web
   },
 })
 
-/** Its deliveries go with it. */
+/** Also deletes its deliveries. */
 export const removeWebhook = ofProject('removeWebhook', 'DELETE', '/webhooks/:webhookId', {
   params: WebhookPath,
   response: { 200: Done, ...projectErrors('webhook_not_found') },
@@ -126,7 +126,7 @@ export const listDeliveries = ofProject(
   },
 )
 
-/** Sends a delivery again, whatever its state, under the same id (receivers know it by that). */
+/** Sends a delivery again, whatever its state, under the same id. */
 export const resendDelivery = ofProject(
   'resendDelivery',
   'POST',

@@ -17,7 +17,7 @@ export function endpoint<
   return { method, url, schema: { operationId, ...schema } } as const
 }
 
-/** The same of the dashboard's own API. */
+/** An endpoint of the dashboard's own API. */
 export function ofDashboard<
   const Id extends string,
   const Method extends string,
@@ -27,10 +27,10 @@ export function ofDashboard<
   return endpoint(operationId, method, `/dashboard/v1${path}`, schema)
 }
 
-/** What every path of a project begins with; ids are decimal text. */
+/** The prefix of all paths of a project; ids are decimal text. */
 const ProjectPath = Type.Object({ projectId: Type.String() })
 
-/** The same about a project. Without `params` its path has no other parameter. */
+/** An endpoint of a project. Without `params` its path has no other parameter. */
 export function ofProject<
   const Id extends string,
   const Method extends string,

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 
-/** Every code that a 4xx or 5xx response can have, and its HTTP status. Codes of the source are exact. */
+/** Every code of an error response, and its HTTP status. */
 export const errorStatus = {
   invalid_request: 400,
   unauthorized: 401,
@@ -80,12 +80,12 @@ export function apiErrors<C extends ErrorCode>(...named: C[]) {
   )
 }
 
-/** The same for the dashboard's endpoints that need a member. */
+/** The errors of dashboard endpoints that need a member. */
 export function memberErrors<C extends ErrorCode>(...named: C[]) {
   return errors<C | 'unauthorized' | 'forbidden'>('unauthorized', 'forbidden', ...named)
 }
 
-/** The same for those of a project. */
+/** The errors of dashboard endpoints of a project. */
 export function projectErrors<C extends ErrorCode>(...named: C[]) {
   return memberErrors<C | 'project_not_found'>('project_not_found', ...named)
 }

@@ -1,4 +1,4 @@
-// The standard has these since 2024; the compiler's library does not know them yet.
+// Standard since 2024, but not yet in TypeScript's library.
 declare global {
   interface JSON {
     rawJSON(text: string): unknown
@@ -7,9 +7,8 @@ declare global {
 }
 
 /**
- * As JSON.parse, with each number that a double would change kept as it was written: such a value
- * is one of `JSON.rawJSON`, which `JSON.stringify` prints back digit by digit. In a browser that
- * does not know those yet it is the nearest double.
+ * Like JSON.parse, but keeps a number that a double would change as written, in a `JSON.rawJSON` value,
+ * which `JSON.stringify` prints exactly. In browsers without rawJSON it becomes the nearest double.
  */
 export function parseExactly(text: string): unknown {
   if (typeof JSON.rawJSON !== 'function') return JSON.parse(text)

@@ -13,9 +13,9 @@ const Id = Type.String({ format: 'uuid' })
 
 /**
  * What the SDK does next, in every response of the ingestion endpoints, refusals included:
- * `continue` go on (after a 4xx: drop what was refused); `retry` send the same again after
- * `retryAfterSeconds`; `new_browser` forget browser and session, and start again; `stop` record no more
- * on this page.
+ * `continue`: go on (after a 4xx, drop what was refused); `retry`: send the same again after
+ * `retryAfterSeconds`; `new_browser`: forget browser and session, and start again; `stop`: record no
+ * more on this page.
  */
 export const Next = choice('continue', 'retry', 'new_browser', 'stop')
 export type Next = Static<typeof Next>
@@ -69,7 +69,7 @@ export const RecordingSettings = Type.Object({
 })
 export type RecordingSettings = Static<typeof RecordingSettings>
 
-/** Of what broke in a chunk. */
+/** A counter of problems in a chunk. */
 const Count = Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 }))
 
 const KeyQuery = Type.Object({ key: Type.String({ description: 'The public key, pk_…' }) })
@@ -128,12 +128,11 @@ export const identifyBrowser = endpoint('identifyBrowser', 'POST', '/ingest/v1/i
 })
 
 /**
- * One chunk: recorded events as ndjson, one JSON object a line (so a line begins with `{` and ends
- * with `}`; an end of the last line is optional), in UTF-8, plain or gzip (told by the first two
- * bytes). At most 1 MiB as sent and 8 MiB expanded. What came as gzip is expanded by its readers:
- * from where it is damaged, or larger than it says, they get the event `lethe.gap`. Idempotent by (session, tab, number): a
- * repeated one succeeds. A session that is unknown, ended or another browser's gets the response
- * of a retired browser.
+ * Uploads a chunk: recorded events as ndjson in UTF-8, plain or gzip (recognized by the first two
+ * bytes). Each line is a JSON object, so it begins with `{` and ends with `}`; the last end of line is
+ * optional. At most 1 MiB as sent and 8 MiB expanded. Gzip is expanded only by readers: where it is
+ * damaged or larger than stated, they get the event `lethe.gap`. Idempotent by (session, tab, number).
+ * A session that is unknown, ended or another browser's gets the response of a retired browser.
  */
 export const uploadChunk = endpoint('uploadChunk', 'POST', '/ingest/v1/chunks', {
   summary: 'Upload recorded events',

@@ -4,7 +4,7 @@ import { endpoint } from './endpoint.ts'
 import { apiErrors } from './errors.ts'
 import { Exactly, Instant, NextCursor, PageQuery } from './schemas.ts'
 
-/** 1 to 200 characters (Unicode code points), taken as given: nothing is trimmed, folded or normalised. */
+/** 1 to 200 Unicode code points, stored exactly as sent: not trimmed, folded or normalized. */
 export const ExternalId = Type.String({
   minLength: 1,
   maxLength: 200,

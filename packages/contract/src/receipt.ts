@@ -12,8 +12,8 @@ const RemovedCounts = Type.Object({
 })
 
 /**
- * What a receipt states, as the payload of its JWS. It holds no personal data: whose erasure it was
- * can only be checked by somebody who knows the externalId, with `externalIdHash`.
+ * What a receipt states, as the payload of its JWS. It holds no personal data: only somebody who knows
+ * the externalId can check whose erasure it was, with `externalIdHash`.
  */
 export const ReceiptStatement = Exactly({
   version: Type.Literal(1),
@@ -34,14 +34,14 @@ export const ReceiptStatement = Exactly({
   attempts: Type.Integer({ minimum: 1, maximum: 5 }),
   /**
    * What was removed in all attempts. Sessions, chunks and browsers are counted in the
-   * transactions that remove them. `blobs` and `bytes` are what the blob store reported: at
-   * least so many, as an attempt that died may have removed some without noting them.
+   * transactions that remove them. `blobs` and `bytes` are minimum values reported by the blob
+   * store: an attempt that crashed may have removed more.
    */
   removed: RemovedCounts,
   /**
-   * Jobs about the same person that failed before this one, the first one first, with what they
-   * had removed by then. What they made unreadable is removed by this one, also where it keeps
-   * the other recordings. (Receipts of older versions do not have it.)
+   * Earlier failed jobs of the same person, oldest first, with what they removed. Recordings that
+   * they made unreadable are removed by this job, even if it keeps the others. (Missing in receipts
+   * of older versions.)
    */
   earlierJobs: Type.Optional(
     Type.Array(
@@ -53,9 +53,9 @@ export const ReceiptStatement = Exactly({
     ),
   ),
   /**
-   * When the browsers' data keys, blobs, chunks and sessions were looked for and none was left;
-   * null where the recordings are kept and none was unreadable. The person and its links to browsers are gone since
-   * `completedAt`, in one transaction.
+   * When data keys, blobs, chunks and sessions of the browsers were verified to be deleted; null if
+   * all recordings were kept. The person and the links to browsers were deleted at `completedAt`,
+   * in one transaction.
    */
   recordingsVerifiedAt: InstantOrNull,
   /** How long backups of the database may still hold the person's row, as the operator set it. */
@@ -64,8 +64,8 @@ export const ReceiptStatement = Exactly({
 export type ReceiptStatement = Static<typeof ReceiptStatement>
 
 /**
- * What is signed when the files of the database, its log included, hold nothing of an erased person
- * any more. Backups may.
+ * Signed when the files of the database, including its log, hold nothing of an erased person any more.
+ * Backups may.
  */
 export const PurgeStatement = Exactly({
   version: Type.Literal(1),
@@ -77,7 +77,7 @@ export const PurgeStatement = Exactly({
 })
 export type PurgeStatement = Static<typeof PurgeStatement>
 
-/** The newest receipt of a project at a time; it covers all before it. */
+/** States the newest receipt of a project at a time, which covers all earlier ones. */
 export const AnchorStatement = Exactly({
   version: Type.Literal(1),
   projectId: Type.Integer(),

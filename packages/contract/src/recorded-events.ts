@@ -9,7 +9,7 @@ export interface RecordedEvents {
   'lethe.console': { level: 'error' | 'warn' | 'info' | 'log' | 'debug'; text: string }
   /** A request of the page. `status` 0: no response. */
   'lethe.request': { method: string; url: string; status: number; milliseconds: number }
-  /** `id`: the rrweb id of the node. Rage: several clicks on it in a short time. Dead: nothing happened. */
+  /** `id`: the node's rrweb id. `rage`: several quick clicks. `dead`: a click without effect. */
   'lethe.click': { kind: 'rage' | 'dead'; id: number; clicks?: number }
   /** Added by the server: a chunk is missing here, or a page sent it damaged. */
   'lethe.gap': Record<string, never>

@@ -69,7 +69,7 @@ async function writeTo(path: string, progress: Progress): Promise<Result> {
       const hasDataKeys = config.KEY_DATABASE_URL === ''
       const onProgress = progress.step('Reading the database')
       for await (const one of dump(connection, { hasDataKeys, onProgress })) {
-        // A wrong master key would otherwise be noticed only when the backup is needed.
+        // Otherwise a wrong master key would be noticed only at a restore.
         if (one.kind === 'schema') await refuseOtherKey(connection, masterKeys)
         yield one
       }
@@ -124,7 +124,7 @@ async function verify(path: string, progress: Progress): Promise<Result> {
   }
 }
 
-/** Without the embedded PostgreSQL it is a database on the server of DATABASE_URL. */
+/** Uses the embedded PostgreSQL or, if it is not installed, the server of DATABASE_URL. */
 async function openTemporary(
   config: Config,
   folder: string,
@@ -163,7 +163,7 @@ async function rehearseLedger(
   { step }: Progress,
 ): Promise<Reapplied> {
   const onProgress = step('Comparing with the ledger of erasures')
-  // The keys of recordings are in the temporary database, or not in the backup.
+  // The data keys are in the temporary database, or not in the backup at all.
   const settings = { ...config, KEY_DATABASE_URL: '' }
   const opened = await openAt(settings, { place, close: async () => {} })
   let reapplied: Reapplied | undefined
@@ -181,7 +181,7 @@ async function rehearseLedger(
 const startOfName = 'verify-'
 const abandonedSeconds = 3_600
 
-/** In the data folder, which is private and has space. Removes what killed checks left there. */
+/** Creates a folder in DATA_DIR. Removes what killed checks left there. */
 async function newFolder({ DATA_DIR }: Config): Promise<string> {
   const home = resolve(DATA_DIR)
   await makeDirectories(home)

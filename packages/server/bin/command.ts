@@ -7,7 +7,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** The job that the command waited for has failed. The process exits with 3. */
+/** The job or check of the command failed. The process exits with 3. */
 export class JobFailed extends Error {
   override readonly name = 'JobFailed'
 }
@@ -24,7 +24,7 @@ export function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-/** Runs a command on the database, which is reached or, where nothing runs, started for its time. */
+/** Runs a command on the database. Starts the embedded one if it is not running. */
 export async function withDatabase(
   work: (opened: Opened) => Promise<void>,
   stop?: Stop,
@@ -62,7 +62,7 @@ export function printTable<Row extends object>(
   }
 }
 
-/** Anybody chooses an externalId: none of it is a command to the terminal, or another line. */
+/** Escapes control characters and line breaks: anybody can choose an externalId. */
 function printable(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`

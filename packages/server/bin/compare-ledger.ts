@@ -15,7 +15,7 @@ export const withoutLedger = {
   },
 } as const
 
-/** Compares, and writes down in the audit log whom a restored database had brought back. */
+/** Compares the database with the ledger, and logs in the audit log what was erased again. */
 export async function compareLedger(
   { db }: Opened,
   { options }: Pick<OpenedErasure, 'options'>,
@@ -33,7 +33,7 @@ export async function compareLedger(
   return reapplied
 }
 
-/** Compares before anything is served, and again whenever the database may have gone back in time. */
+/** Compares before requests are served, and whenever the database may have gone back in time. */
 export async function compareAndWatch(
   opened: Opened,
   erasure: OpenedErasure,
@@ -41,14 +41,14 @@ export async function compareAndWatch(
 ): Promise<LedgerWatch> {
   const last: Standing = await readStanding(erasure.options.db.sql)
   await compareLedger(opened, erasure, isWithout)
-  // A pooler hides that the server behind it is another one.
+  // A pooler hides a change of the server behind it.
   const pooled = opened.connection.pooler && { watchSeconds: 2, isPooled: true }
-  // The connections that requests are served by: those are the ones whose loss has to be noticed.
+  // Watches the connections of requests, not those of erasures.
   const options = { ...erasure.options, db: opened.db, ...pooled }
   return watchLedger(options, last, () => compareAfresh(opened, erasure))
 }
 
-/** The connections from before may lead to a machine that is gone: each would be waited for. */
+/** Opens new connections: the old ones may lead to a lost machine and would time out. */
 async function compareAfresh(opened: Opened, { options, ...rest }: OpenedErasure): Promise<void> {
   const db = connect({ connection: opened.connection, poolSize: 2, statementSeconds })
   const keySql = options.keySql === options.db.sql ? db.sql : options.keySql

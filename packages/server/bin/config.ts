@@ -17,7 +17,7 @@ export const config = defineCommand({
   },
 })
 
-/** Of a URL with a password, all but that. */
+/** Shows a URL without its user and password. */
 function shownValue(setting: string, value: Config[keyof Config]): string {
   const text = Array.isArray(value) ? value.join(',') : String(value ?? '')
   if (text === '' || !(secretSettings as readonly string[]).includes(setting)) return text

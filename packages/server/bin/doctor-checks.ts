@@ -10,16 +10,16 @@ import { reachOnly } from './open.ts'
 export interface Finding {
   check: string
   state: 'ok' | 'warning' | 'failed'
-  /** What is, and what to do. */
+  /** What was found, and what to do. */
   words: string
 }
 
 export type Note = (check: string, state: Finding['state'], words: string) => void
 
-/** Where a container engine puts secrets: nobody else is in there, and the modes are its own. */
+/** Container engines put secrets here and set their modes; other users have no access. */
 const secretsOfContainers = '/run/secrets/'
 
-/** Files that settings name, and that others on this machine may read. */
+/** Checks that other users cannot read the files of secrets. */
 export async function examineSecretFiles(note: Note): Promise<void> {
   const open: string[] = []
   for (const name of secretSettings) {
@@ -39,9 +39,9 @@ export async function examineSecretFiles(note: Note): Promise<void> {
   }
 }
 
-const answerSeconds = 5
+const responseSeconds = 5
 
-/** Whether the address that users open leads to a Lethe. It may not be reachable from inside. */
+/** Checks that PUBLIC_URL leads to Lethe. It may not be reachable from this machine. */
 export async function examinePublicUrl({ PUBLIC_URL }: Config, note: Note): Promise<void> {
   if (PUBLIC_URL === '') return
   const { isLethe, status } = await askWithoutKey(PUBLIC_URL)
@@ -73,19 +73,19 @@ export async function examineNodes(db: Db, note: Note): Promise<void> {
   } else note('nodes', 'ok', words)
 }
 
-/** Clocks of machines that work together may differ by this much. */
+/** The allowed difference between the clocks of machines. */
 export const clockSecondsAllowed = 2
 
-/** Sends a request without a key: the shape of the refusal tells a Lethe from another service. */
+/** Sends a request without a key, and recognizes Lethe by its error response. */
 async function askWithoutKey(url: string): Promise<{ isLethe: boolean; status?: number }> {
-  const answer = await fetch(`${url}/v1/persons`, {
+  const response = await fetch(`${url}/v1/persons`, {
     redirect: 'manual',
-    signal: AbortSignal.timeout(answerSeconds * 1_000),
+    signal: AbortSignal.timeout(responseSeconds * 1_000),
   }).catch(() => undefined)
-  if (!answer) return { isLethe: false }
-  const body = (await answer.json().catch(() => undefined)) as { error?: { requestId?: unknown } }
-  const isLethe = answer.status === 401 && typeof body?.error?.requestId === 'string'
-  return { isLethe, status: answer.status }
+  if (!response) return { isLethe: false }
+  const body = (await response.json().catch(() => undefined)) as { error?: { requestId?: unknown } }
+  const isLethe = response.status === 401 && typeof body?.error?.requestId === 'string'
+  return { isLethe, status: response.status }
 }
 
 /** Checks that the service can listen on HOST and PORT, or that a Lethe already does. */
@@ -97,7 +97,7 @@ export async function examineListening({ HOST, PORT }: Config, note: Note): Prom
     await once(server, 'listening')
     server.close()
   }
-  const words = isServed ? 'A Lethe listens there.' : 'HOST and PORT can be listened at.'
+  const words = isServed ? 'Lethe is listening there.' : 'HOST and PORT are free.'
   note('listening', 'ok', words)
 }
 
@@ -119,7 +119,7 @@ export async function examineKeyDatabase(
 
 const transactionMinutesAllowed = 10
 
-/** What holds up vacuum, migrations and erasures. Of other roles little is seen without rights. */
+/** Finds transactions that block vacuum, migrations or erasures. */
 export async function examineTransactions(db: Db, note: Note): Promise<void> {
   const rows = await db.sql<{ pid: number; minutes: number; waiting: number }>`
     select pid, floor(extract(epoch from clock_timestamp() - xact_start) / 60)::int as minutes,

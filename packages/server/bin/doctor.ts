@@ -45,7 +45,7 @@ export const doctor = defineCommand({
   },
 })
 
-/** Ends the command with 1, after its findings were printed. */
+/** The command exits with 1 after it has printed the findings. */
 class DoctorFailed extends SettingRefused {}
 
 async function examine(): Promise<Finding[]> {
@@ -118,7 +118,7 @@ async function examineDisk({ DATA_DIR }: Config, note: Note): Promise<void> {
   else note('disk', 'ok', `${words}.`)
 }
 
-/** What an upgrade or a restore has left. */
+/** Databases that an upgrade or a restore left behind. */
 function oldDatabases(home: string): string[] {
   if (!existsSync(home)) return []
   return readdirSync(home).filter((name) => /^postgres\.(?:old|lost)/.test(name))

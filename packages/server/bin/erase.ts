@@ -64,7 +64,7 @@ async function request(
   }
 }
 
-/** Works itself, so that the job also ends where no service runs; beside one they share the work. */
+/** Runs a worker, so that the job ends even if no service runs. */
 async function workUntilEnded(opened: Opened, projectId: number, id: string): Promise<DeletionJob> {
   let ended: DeletionJob | undefined
   await withErasure(opened, async ({ options }) => {

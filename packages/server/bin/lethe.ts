@@ -1,9 +1,8 @@
 #!/usr/bin/env -S node --max-semi-space-size=8 --max-old-space-size=1024 --no-parallel-scavenge --v8-pool-size=1
-// Left to itself the engine lets garbage grow with the memory of the machine, to twice what is
-// needed here. These are megabytes; the memory of large responses is not part of them. So small a young
-// generation is collected sooner by one thread than by several that wait for one another. Of several
-// threads that mark the old one, each takes the processor from the thread that serves: beside chunks
-// of 1 MB the p99 of a GET was 31 ms with four, and is 11 ms with one (bench/README, Attacks).
+// Without these limits, in MB, the heap would grow to twice what is needed. (Large responses are not
+// part of it.) One thread collects a young generation of this size faster than several. More marking
+// threads would take the processor from the thread that serves: while chunks of 1 MB arrive, the p99
+// of a GET was 31 ms with four threads, and is 11 ms with one (bench/README, Attacks).
 import { defineCommand, runCommand, type SubCommandsDef, showUsage } from 'citty'
 
 const lethe = defineCommand({
@@ -11,7 +10,7 @@ const lethe = defineCommand({
     name: 'lethe',
     description: 'Person records and provable erasure for session recording.',
   },
-  // Each loads only what it needs: a short command is not to wait for a web server.
+  // Loaded when used, so that a short command does not load the web server.
   subCommands: {
     serve: async () => (await import('./serve.ts')).serve,
     worker: async () => (await import('./worker.ts')).worker,
@@ -67,8 +66,8 @@ async function commandNamedBy(words: string[]): Promise<Parameters<typeof showUs
   return [command, parent]
 }
 
-// A terminal that was closed takes no more lines; that is no reason to end without closing all.
+// A closed terminal must not end the process before it has closed everything.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 process.exitCode = await main(process.argv.slice(2))
-// Of a process that a supervisor has started nothing else is left.
+// The channel to the supervisor would keep the process running.
 if (process.connected) process.disconnect()

@@ -21,7 +21,7 @@ export const migrate = defineCommand({
         version = facts.version
         if (!args.distribute) return
         step('Spreading the tables over the nodes')
-        // Where they have no database of their own, the browsers' keys lie with the browsers.
+        // Without KEY_DATABASE_URL the data keys are distributed too.
         if (config.KEY_DATABASE_URL === '') await migrateSchema(connection, 'keys')
         await distribute(connection)
       })

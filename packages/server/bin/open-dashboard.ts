@@ -15,7 +15,7 @@ import type { Storage } from './open-storage.ts'
 const packageFile = join(import.meta.dirname, '../package.json')
 const pagesFolder = join(import.meta.dirname, '../../dashboard/dist')
 
-/** Sign-ins are few: what asks who is signed in takes a millisecond. */
+/** Few are enough: checking who is signed in takes a millisecond. */
 const signInConnections = 2
 
 /** Opens what the dashboard needs, and closes it after `work`. */

@@ -8,12 +8,12 @@ import { isSupervised } from './processes.ts'
 
 export interface Operations {
   findObstacle: () => Promise<string | undefined>
-  /** Where health and metrics are, if they have a port of their own. */
+  /** The address of health and metrics, if they have a port of their own. */
   address: string | undefined
   close(): Promise<void>
 }
 
-/** Opens what an operator sees of a process. */
+/** Opens health checks and metrics. */
 export async function openOperations(
   { config, db }: Opened,
   { blobs }: Storage,
@@ -21,7 +21,7 @@ export async function openOperations(
   metrics: Metrics,
 ): Promise<Operations> {
   const findObstacle = readiness(db, blobs)
-  // Its supervisor has the port, and what the database says is there once.
+  // The supervisor has the port and the metrics from the database.
   if (!isSupervised) addFactMetrics(metrics.registry, db)
   if (config.OPERATIONS_PORT === undefined || isSupervised) {
     return { findObstacle, address: undefined, close: async () => {} }

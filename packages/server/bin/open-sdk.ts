@@ -11,8 +11,8 @@ const folder = join(import.meta.dirname, '../../sdk-browser')
 const buildSeconds = 120
 
 /**
- * The browser SDK, built where it is not yet, and published for pages that name its version.
- * Undefined where it cannot be built, as without the tools for it: all else works without.
+ * Builds the browser SDK if needed, and publishes its files for pages that name its version. Returns
+ * undefined if it cannot be built; everything else works without it.
  */
 export async function openSdk(blobs: Blobs, log: Log): Promise<Sdk | undefined> {
   const dist = join(folder, 'dist')
@@ -31,7 +31,7 @@ export async function openSdk(blobs: Blobs, log: Log): Promise<Sdk | undefined> 
   return sdk
 }
 
-/** In a clone whose dependencies for development are installed. */
+/** Whether this is a clone with its development dependencies. */
 async function canBuild(): Promise<boolean> {
   try {
     await access(join(folder, 'build.ts'))

@@ -14,16 +14,16 @@ import { connect, type DbAddress, type Sql } from '../src/sql.ts'
 import { type Opened, reachDatabase } from './open.ts'
 import { blobsFolder, ofStore, patiently } from './patience.ts'
 
-/** Where recordings are, beside the database. */
+/** The blob store and the keys of recordings. */
 export interface Storage {
   blobs: Blobs
-  /** The database of the browsers' data keys: a small one of its own, or the main one. */
+  /** The database of the data keys: a separate one, or the main one. */
   keySql: Sql
   keyShort: Sql
-  /** Where the data keys have a database of their own. */
+  /** Undefined if the data keys are in the main database. */
   keyConnection: DbAddress | undefined
   masterKeys: MasterKeys
-  /** Before the database is closed. */
+  /** Call it before the database is closed. */
   close(): Promise<void>
 }
 
@@ -40,7 +40,7 @@ export async function openStorage(
   const keyDb = keyUrl === '' ? undefined : connect({ connection: keys.connection, poolSize: 4 })
   const blobs = await patiently(patience, ofStore(config), async () => {
     const store = await openBlobs(blobsOptions(config))
-    // A missing right or a full disk is found before the first recording needs it.
+    // Finds a missing right or a full disk before the first recording needs it.
     if (patience.isService) await store.check()
     return observed(store, onFault)
   })
@@ -67,7 +67,7 @@ export function blobsOptions(config: Config): BlobsOptions {
 
 const commandSeconds = 30
 
-/** What the command for the master keys prints; what it says of a failure may be secret. */
+/** Runs the command for the master keys. Its error output may be secret, so it is not shown. */
 async function outputOf(command: string): Promise<string> {
   try {
     const { stdout } = await promisify(execFile)('sh', ['-c', command], {
@@ -82,7 +82,7 @@ async function outputOf(command: string): Promise<string> {
   }
 }
 
-/** A file is made where the setting is empty: outside of what it seals, so in no copy of that. */
+/** Without a setting, creates a file outside the folders of recordings and database. */
 export async function openMasterKeys(config: Config): Promise<MasterKeys> {
   if (config.MASTER_KEY !== '') return parseMasterKeys(config.MASTER_KEY)
   if (config.MASTER_KEY_COMMAND !== '') {

@@ -15,24 +15,24 @@ export interface Opened {
   connection: DbAddress
   facts: DatabaseFacts
   isEmbedded: boolean
-  /** Of the embedded database, for what the product's own role may not do. */
+  /** For the embedded database: a role with more rights than the product's own. */
   superuser?: DbAddress | undefined
-  /** For the steps of a start that come after this one. */
+  /** For the following steps of the start. */
   patience: Patience
   unless: Stop['unless']
   close(): Promise<void>
 }
 
 /**
- * Reads the settings, reaches or starts the database, and brings its schema up to date. What stays
- * until it is stopped waits for its database; other commands say at once that it is not there.
+ * Reads the settings, connects to the database or starts the embedded one, and runs migrations. A
+ * service waits for its database; other commands fail at once.
  */
 export async function open(stop?: Stop): Promise<Opened> {
   const config = readSettings()
   return openAt(config, await findPlace(config, stop), stop)
 }
 
-/** Where a database is; the built-in one runs until `close`. */
+/** The address of a database; the embedded one runs until `close`. */
 export interface Place {
   place: string | DbAddress
   superuser?: DbAddress
@@ -48,7 +48,7 @@ export async function findPlace(config: Config, stop?: Stop): Promise<Place> {
   return { place: address, superuser: superuserAddress, close }
 }
 
-/** The same at a place, which is closed with what is opened there. */
+/** Like `open`, for a given place, which `close` closes too. */
 export async function openAt(config: Config, at: Place, stop?: Stop): Promise<Opened> {
   const unless: Stop['unless'] = stop?.unless ?? ((step) => step)
   const waitSeconds = stop ? config.START_WAIT_SECONDS : 0
@@ -69,7 +69,7 @@ export async function openAt(config: Config, at: Place, stop?: Stop): Promise<Op
   }
 }
 
-/** Reaches a database, refuses one that will not do, and brings its schema up to date. */
+/** Connects to a database, refuses an unsuitable one, and runs migrations. */
 export async function reachDatabase(
   setting: string,
   place: string | DbAddress,
@@ -85,7 +85,7 @@ export async function reachDatabase(
   })
 }
 
-/** The same without a change to it. */
+/** Connects to a database without changing it. */
 export function reachOnly(setting: string, place: string | DbAddress): Promise<DbAddress> {
   const once: Patience = { waitSeconds: 0, isService: false, stop: { unless: (step) => step } }
   return patiently(once, ofDatabase(setting, placeOf(place)), () => addressAt(place))
@@ -95,7 +95,7 @@ async function addressAt(place: string | DbAddress): Promise<DbAddress> {
   return typeof place === 'string' ? reach(place, process.env.PGSSLROOTCERT) : place
 }
 
-/** The host and port to name in a message; a URL may be wrong in what is left out here. */
+/** The host and port for messages. */
 function placeOf(place: string | DbAddress): { host: string; port: number } {
   if (typeof place !== 'string') return place
   const url = new URL(place)

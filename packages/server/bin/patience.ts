@@ -10,10 +10,10 @@ export class StartFailed extends Error {
   override readonly name = 'StartFailed'
 }
 
-/** How a start meets what is not there yet. */
+/** How long a start waits for what is not available yet. */
 export interface Patience {
   waitSeconds: number
-  /** Whether this is a service or worker, which needs all of its surroundings. */
+  /** Whether this is a service or worker, which needs a working blob store. */
   isService: boolean
   stop: Pick<Stop, 'unless'>
 }
@@ -21,8 +21,8 @@ export interface Patience {
 const retryMilliseconds = 500
 
 /**
- * Does a step of the start. One that fails for a reason that may pass is tried again for some time,
- * which is said once. Throws `StartFailed` for what can be explained.
+ * Runs a step of the start. Retries a fault that may pass until `waitSeconds` are over, and prints this
+ * once. Throws `StartFailed` for a fault that can be explained.
  */
 export async function patiently<T>(
   { waitSeconds, stop }: Patience,
@@ -46,7 +46,7 @@ export async function patiently<T>(
   }
 }
 
-/** Explains faults of the database that a setting leads to. */
+/** Explains faults of the database that a setting names. */
 export function ofDatabase(
   setting: string,
   { host, port }: { host: string; port: number },
@@ -54,7 +54,7 @@ export function ofDatabase(
   return (error) => explainDatabaseFault(error, { setting, host, port })
 }
 
-/** Where the blobs are, of which there is one folder or bucket. */
+/** The folder of blobs, unless they are in a bucket. */
 export function blobsFolder(config: Config): string {
   return join(resolve(config.DATA_DIR), 'blobs')
 }

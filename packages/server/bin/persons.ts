@@ -44,7 +44,7 @@ const importFile = defineCommand({
           else process.stderr.write(`line ${line}: ${reason}\n`)
         }
         const file = await openFile(args.file)
-        // What is under way at a signal comes to its end.
+        // At a signal, the current batch is completed.
         void stop.wait()
         const importing = { opened, stop, projectId, file, from: Number(from), refuse }
         const counts = await withProgress(args.json, (progress) =>
@@ -84,8 +84,8 @@ interface Line {
 }
 
 /**
- * Lines of one person are written in their order, so a part ends where a person comes again. A write
- * of what is there already changes nothing: to begin with an earlier line than needed does no harm.
+ * Lines of one person are written in their order, so a batch ends where a person occurs again. Writing
+ * a line twice changes nothing, so starting from an earlier line than needed is harmless.
  */
 async function importLines(
   { opened, stop, projectId, file, from, refuse }: Importing,
@@ -95,7 +95,7 @@ async function importLines(
   const write = personWriter(opened.db)
   const onProgress = step('Importing')
   const { size } = await file.stat()
-  /** All lines before it are written, or refused. */
+  /** All lines before it are written or refused. */
   let next = from
   let part = new Map<string, Line>()
 
@@ -143,7 +143,7 @@ async function importLines(
   } catch (error) {
     const why = stop.signal.aborted ? 'Stopped by a signal.' : wordsFor(error as Error)
     throw new ImportStopped(
-      `${why} All lines before ${next} are done: go on with --from-line ${next}.`,
+      `${why} All lines before ${next} are done: continue with --from-line ${next}.`,
     )
   }
   return counts
@@ -165,7 +165,7 @@ function readLine(bytes: Buffer | undefined): Body {
 
 const newline = 0x0a
 
-/** Lines that are not empty, without bytes where they are too long to be a body; `end` is where in the file. */
+/** Lines that are not empty; `bytes` is undefined if too long, `end` is the position in the file. */
 async function* linesOf(file: FileHandle) {
   let pieces: Buffer[] = []
   let length = 0

@@ -8,17 +8,16 @@ import type { Opened } from './open.ts'
 import { stopMessage } from './signals.ts'
 
 /*
- * `lethe serve --processes N`: the process that was started supervises N others of the same command
- * (node:cluster), which share the port and serve. It does not serve itself; it has the embedded
- * database, the worker and the upkeep.
+ * `lethe serve --processes N`: the first process supervises N others (node:cluster), which share the
+ * port and serve. The supervisor runs the embedded database, the worker and the upkeep.
  */
 
 export const processesMaximum = 64
 
-/** Of each process, besides its pool and those of its erasures: short reads, sign-ins, the ledger. */
+/** Further connections of each process: for short reads, sign-ins and the ledger. */
 const connectionsAside = 6
 
-/** Of the supervisor alone: it listens for jobs, and holds the embedded database. */
+/** Further connections of the supervisor: it listens for jobs and claims the embedded database. */
 const connectionsOfSupervisor = 3
 
 const restartSeconds = 1
@@ -46,14 +45,14 @@ export async function checkConnections({ db, config, connection }: Opened, count
 }
 
 export interface Processes {
-  /** Where they listen, all of them. */
+  /** The address they all listen on. */
   address: string
   /** The metrics of all processes, summed up. */
   metrics: Metrics
   close(): Promise<void>
 }
 
-/** Starts the processes and waits until all of them listen. One that ends is started again. */
+/** Starts the processes and waits until all listen. Restarts a process that ends. */
 export async function startProcesses(
   count: number,
   metrics: Metrics,
@@ -71,8 +70,8 @@ export async function startProcesses(
     })
     worker.on('message', (message: Asked) => {
       if (message.kind !== 'metrics.asked') return
-      void text().then((answer) => {
-        if (worker.isConnected()) worker.send({ ...message, kind: 'metrics', text: answer })
+      void text().then((metricsText) => {
+        if (worker.isConnected()) worker.send({ ...message, kind: 'metrics', text: metricsText })
       })
     })
     worker.once('exit', (code) => {
@@ -137,10 +136,10 @@ function report(worker: Worker): Promise<MetricObject[]> {
   })
 }
 
-/** Whether this process is one of those that a supervisor has started. */
+/** Whether a supervisor has started this process. */
 export const isSupervised = cluster.isWorker
 
-/** In such a process: reports its own metrics, and shows those of all. */
+/** For a supervised process: reports its own metrics, and shows those of all processes. */
 export function metricsOfAll(metrics: Metrics): Metrics {
   const waiting = new Map<number, (text: string) => void>()
   process.on('message', async (message: Asked & { text?: string }) => {

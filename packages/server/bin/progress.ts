@@ -1,19 +1,19 @@
 import { print } from './command.ts'
 
-/** What takes less is not worth a word. */
+/** Shorter commands show no progress. */
 const silentSeconds = 2
 const secondsBetweenLines = 1
 const secondsBetweenLooks = 0.2
 
 export interface Progress {
-  /** From now on this is done, until the next one. `done` of `total`, in any unit, where known. */
+  /** Begins a step. Call the returned function with its progress, in any unit; total 0: unknown. */
   step(words: string): (done: number, total: number) => void
   end(): void
 }
 
 /**
- * Shows how far a command is that has run for more than two seconds: in a line of a terminal
- * (standard error), or with `--json` in lines of JSON before that of the result, each second.
+ * Shows the progress of a command that runs for more than two seconds: on a terminal in a line of
+ * standard error, with `--json` as a line of JSON every second.
  */
 export function showProgress(isJson = false): Progress {
   const begin = performance.now()

@@ -6,7 +6,7 @@ import type { Opened } from './open.ts'
 import { type OpenedErasure, withErasure } from './open-erasure.ts'
 import { withProgress } from './progress.ts'
 
-/** In the embedded database nobody else has anything to say about it. */
+/** The default for the embedded database. */
 const automaticMinute = 3 * 60 + 30
 
 export function minuteOfPurge({ PURGE_AT, DATABASE_URL }: Config): number | undefined {

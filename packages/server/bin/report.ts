@@ -12,14 +12,14 @@ import { JobFailed, UsageError } from './command.ts'
 import { ofStore, StartFailed } from './patience.ts'
 import { readSettings } from './settings.ts'
 
-/** Not all lines of a file are imported; the message says which ones to go on with, if any. */
+/** An import did not complete; the message says where to continue. */
 export class ImportStopped extends Error {
   override readonly name = 'ImportStopped'
 }
 
 type Fault = Error & { code?: string; path?: string; syscall?: string }
 
-/** Prints why the command ended, in one line for an operator. Returns the exit code. */
+/** Prints why the command failed, in one line. Returns the exit code. */
 export function report(error: unknown): number {
   process.stderr.write(`lethe: ${wordsFor(error as Fault).replaceAll(/\s*\n\s*/g, ' ')}\n`)
   if (isUsage(error as Fault)) return 2
@@ -32,7 +32,7 @@ function isUsage(error: Fault): boolean {
     error.name === 'CLIError') as boolean
 }
 
-/** Their messages are written for operators, and repeat no data. */
+/** Errors whose messages are written for operators and contain no data. */
 const forOperators = [
   JobFailed,
   StartFailed,
@@ -68,7 +68,7 @@ function masterKeyWords({ reason, message }: SealBroken): string {
   return `The master key in ${where} has the right id but is not the key that encrypted the secrets in this database: put the right one back. docs/recordings.md says what is lost without it.`
 }
 
-/** Listening is refused, or looking up the name to listen at. */
+/** Explains why the service cannot listen. */
 function listenWords({ code, syscall }: Fault): string | undefined {
   if (syscall !== 'listen' && syscall !== 'getaddrinfo') return undefined
   switch (code) {
@@ -107,7 +107,7 @@ function fileWords({ code, path }: Fault): string | undefined {
   }
 }
 
-/** A bug: its message may contain data of the database, so only its place is printed. */
+/** A bug. Its message may contain data, so only its place is printed. */
 function ownFault({ name, code, stack = '' }: Fault): string {
   const frame = /\(?([^\s()]+\/packages\/[^\s()]+|[^\s()]+\.[jt]s:\d+:\d+)\)?/.exec(
     stack.split('\n').find((line) => /^\s+at .*(?:packages|dist)\//.test(line)) ?? '',

@@ -37,10 +37,10 @@ import {
 import { type Stop, untilStopped } from './signals.ts'
 import { startWork } from './work.ts'
 
-/** How often rows that the search still scans are given to its index, while there are any or not. */
+/** How often new rows are indexed for the search: more often while there are some. */
 const searchIndexSeconds = (given = 0) => (given > 0 ? 0.5 : 30)
 
-/** How often sign-ins, links and limits that have ended are deleted. */
+/** How often expired sign-ins, links and limits are deleted. */
 const membersUpkeepSeconds = 600
 const auditUpkeepSeconds = 3_600
 
@@ -74,7 +74,7 @@ export const serve = defineCommand({
         const metrics = isSupervised ? metricsOfAll(createMetrics()) : createMetrics()
         try {
           const work = async (erasure: OpenedErasure) => {
-            // People whom a restored backup brought back are never served.
+            // Before serving, erases people whom a restored backup brought back.
             const comparing = compareAndWatch(opened, erasure, args['without-ledger'])
             const watch = await stop.unless(comparing)
             try {
@@ -135,7 +135,7 @@ async function serveUntil(
   })
 }
 
-/** The same with processes that serve; here is what there is once of each. */
+/** Runs several processes that serve; everything that exists only once runs in this one. */
 async function superviseUntil(
   { stop, opened, erasure, log, metrics }: Serving,
   count: number,
@@ -200,14 +200,14 @@ async function appOptions(
 }
 
 /**
- * At a quarter of the limit one network takes an eighth of a processor at most; the line of an office
- * with a thousand visitors asks for less.
+ * At a quarter of the limit, one network uses an eighth of a processor at most. An office with a
+ * thousand visitors needs less.
  */
 function paceBelow(limit: number): PaceLimits | undefined {
   return limit > 0 ? { requestsPerSecond: limit / 4, burstRequests: limit } : undefined
 }
 
-/** What every process that serves does in the background. */
+/** Starts the background work of a service, with or without a worker. */
 function repeatUpkeep({ db, config }: Opened, log: Log): () => Promise<unknown> {
   const auditDays = config.AUDIT_RETENTION_DAYS
   const stops = [
@@ -218,7 +218,7 @@ function repeatUpkeep({ db, config }: Opened, log: Log): () => Promise<unknown> 
   return () => Promise.all(stops.map((stop) => stop()))
 }
 
-/** On by default only if the service is reachable from this machine alone, and never in production. */
+/** On by default only if the service is reachable only from this machine, and not in production. */
 function isDemoOn({ DEMO, DATABASE_URL, HOST, PUBLIC_URL }: Config): boolean {
   if (DEMO !== 'auto') return DEMO === 'on'
   const isLoopback = HOST === 'localhost' || HOST === '::1' || HOST.startsWith('127.')
@@ -243,9 +243,9 @@ async function greet(
   const publicUrl = config.PUBLIC_URL || address
   const setUpLink = await makeSetUpLink(db, publicUrl)
   const keys = isEmbedded ? await createFirstProject(db) : undefined
-  // After the first project, which is number 1 in the examples of the documentation.
+  // After the first project, which has the id 1 in the documentation.
   if (sdk && findDemoKey) await openDemo(db, originsOf(config, address), writeAudit)
-  // Printed last: a reader may then send a request or a signal.
+  // Printed when everything works: a reader may then send a request or a signal.
   print(`Lethe listens on ${address}`)
   print(`  database   PostgreSQL ${facts.version}${embedded} (${encoding}, ${locale})`)
   print(`  API page   ${address}/docs`)
@@ -263,7 +263,7 @@ interface FirstKeys {
   publicKey: string
 }
 
-/** Undefined where there is a project already. */
+/** Returns undefined if there is already a project. */
 async function createFirstProject(db: Db): Promise<FirstKeys | undefined> {
   if ((await listProjects(db.sql)).length > 0) return undefined
   return db.begin((tx) => createProjectWithKeys(tx, 'My first project'))

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { type Config, readConfig, SettingRefused, secretSettings } from '../src/config.ts'
 
-/** The settings in force. Each secret may lie in a file, which NAME_FILE names, as container secrets do. */
+/** Reads the settings. A secret may be in a file that NAME_FILE names, as container secrets are. */
 export function readSettings(): Config {
   const environment = { ...process.env }
   for (const name of secretSettings) {

@@ -1,14 +1,14 @@
-/** How long requests and attempts in flight may take to end after a signal; a start has none. */
+/** How long requests and attempts may take to end after a signal; a start has none. */
 const stopSeconds = 10
 const startStopSeconds = 3
 
 /** How often it checks that the npm that started this process is still running. */
 const parentSeconds = 0.5
 
-/** Ends a process that another one has started, as SIGTERM does. */
+/** The message by which a supervisor stops a process. */
 export const stopMessage = 'stop'
 
-/** A signal ended the work. */
+/** The work was ended by a signal. */
 class Stopped extends Error {
   override readonly name = 'Stopped'
 }
@@ -16,16 +16,15 @@ class Stopped extends Error {
 export interface Stop {
   /** Aborted by the first signal. */
   signal: AbortSignal
-  /** The result of a step of the start, which a signal interrupts. */
+  /** Waits for a step of the start; a signal interrupts it. */
   unless<T>(step: Promise<T>): Promise<T>
   /** The start is over: resolves at the first signal. */
   wait(): Promise<void>
 }
 
 /**
- * Runs what stays until SIGTERM, SIGINT or SIGHUP ends it, at any moment of its life. What takes too
- * long after the first signal is cut off, as it is by a second one or by SIGQUIT. The embedded
- * database ends with the process in any case (`watcher.ts`).
+ * Runs a service until SIGTERM, SIGINT or SIGHUP. Exits at once if the stop takes too long, at a second
+ * signal, or at SIGQUIT; the embedded database then ends too (`watcher.ts`).
  */
 export async function untilStopped(work: (stop: Stop) => Promise<void>): Promise<void> {
   const { signal, hasStarted, started } = listenForSignals()
@@ -59,7 +58,7 @@ function listenForSignals() {
   }
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, stop)
   process.on('SIGQUIT', () => process.exit(1))
-  // From the supervisor of several processes. A signal of the terminal may have come before.
+  // From the supervisor; a signal of the terminal may have come first.
   process.on('message', (message) => {
     if (message === stopMessage && !controller.signal.aborted) stop()
   })
@@ -73,7 +72,7 @@ function listenForSignals() {
   }
 }
 
-/** npm passes SIGINT and SIGTERM on, and is ended by all others, which would leave us alone. */
+/** npm passes on only SIGINT and SIGTERM. Other signals end npm, but not this process. */
 function whenParentIsGone(stop: () => void): void {
   const parent = process.ppid
   const watch = setInterval(() => {

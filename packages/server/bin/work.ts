@@ -13,7 +13,7 @@ import { deliveryOptions } from './open-dashboard.ts'
 import type { OpenedErasure } from './open-erasure.ts'
 import { minuteOfPurge, purgeOptions } from './purge.ts'
 
-/** How often deliveries are polled for if there are notifications of new ones. */
+/** How often deliveries are polled if there are notifications too. */
 const deliveriesPollSeconds = 15
 
 /** How often it checks whether a purge is due. */
@@ -25,10 +25,7 @@ const rotationSeconds = 60
 
 const withdrawalsSeconds = 60
 
-/**
- * Starts what works in the background for all processes: erasures, the upkeep of recordings, and
- * events for webhooks.
- */
+/** Starts the background work: erasures, upkeep of recordings, webhooks, purges and anchors. */
 export async function startWork(
   opened: Opened,
   erasure: OpenedErasure,

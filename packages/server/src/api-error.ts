@@ -6,9 +6,8 @@ import {
 } from '@lethe/contract/errors.ts'
 
 /**
- * A refusal: a response the caller is meant to see. Anything else thrown is our own fault and
- * reaches the caller as internal_error, without its message. Messages and details never repeat
- * what was sent.
+ * A refusal: an error response for the caller. Any other error reaches the caller as internal_error,
+ * without its message. Messages and details never repeat what was sent.
  */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
@@ -37,7 +36,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Refuses a request for one place in it, `path` being a JSON pointer of names the contract knows. */
+/** An invalid_request at `path`, a JSON pointer to a field of the contract. */
 export function invalid(path: string, issue: string): ApiError {
   return new ApiError('invalid_request', `${path === '' ? 'The request' : path}: ${issue}.`, {
     details: [{ path, issue }],

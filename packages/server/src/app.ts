@@ -40,34 +40,34 @@ export interface AppOptions {
   log: Log
   metrics: Metrics
   cursorKey: Buffer
-  /** Not given: that of this database and blob store. */
+  /** Why the process is not ready; if absent, the database and blob store decide. */
   findObstacle?: HealthOptions['findObstacle']
-  /** False where metrics have a port of their own. */
+  /** False if metrics are on another port. */
   showsMetrics?: boolean
   rateLimit?: RateLimit
-  /** Without it the service takes and shows no recordings. */
+  /** If absent, the service has no recordings. */
   recordings?: Recordings
   ingestLimits?: IngestLimits
   findCountry?: FindCountry | undefined
-  /** Keys that never worked, from one address; 0 or not given: no limit. */
+  /** Requests with unknown keys from one address; 0 or absent: no limit. */
   unknownKeysPerSecond?: number
   arrivalLimits?: ArrivalLimits
   /** If absent, requests without a key are not slowed down. */
   paceLimits?: PaceLimits | undefined
   departureLimits?: DepartureLimits
-  /** The files of the browser SDK; undefined where they are not built. */
+  /** The files of the browser SDK; undefined if they are not built. */
   sdk?: Sdk | undefined
-  /** The public key of the demo page; without it there is no such page. */
+  /** Finds the public key of the demo page; if absent, there is no such page. */
   findDemoKey?: () => Promise<string | undefined>
-  /** Without it there is the server API alone. */
+  /** If absent, there is only the server API. */
   dashboard?: DashboardOptions
-  /** The files of the dashboard; undefined where they are not built. */
+  /** The files of the dashboard; undefined if they are not built. */
   pages?: Pages | undefined
   /** The proxies whose X-Forwarded-For is trusted: their number or their addresses. */
   trustProxy?: number | string[]
   /** The path of the public address, as in `/lethe`. */
   basePath?: string
-  /** While the database may have gone back in time, no request is served. */
+  /** Requests are refused while the database may have gone back in time. */
   held?: Held
 }
 

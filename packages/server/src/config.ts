@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { LogLevel } from './log.ts'
 
-/** A setting that cannot be used; the message is one line, names the setting, and is for an operator. */
+/** A setting has an invalid value. The message is one line for an operator and names the setting. */
 export class SettingRefused extends Error {
   override readonly name = 'SettingRefused'
 }
@@ -12,7 +12,7 @@ interface Setting<T> {
   describe: string
 }
 
-/** Throws for a text that is no value of the setting, saying what one is. */
+/** Refuses a value; `what` says what a valid one is. */
 function expects(what: string): never {
   throw new Error(what)
 }
@@ -26,12 +26,18 @@ const integer =
       : expects(`a whole number from ${minimum} to ${maximum}`)
   }
 
+const text = (value: string): string => value
+
 const oneOf =
   <T extends string>(...values: T[]) =>
   (text: string): T =>
     values.find((value) => value === text) ?? expects(`one of ${values.join(', ')}`)
 
-/** A URL of a scheme and a host, without the slash that would follow them. */
+function httpUrl(value: string): string {
+  return value === '' || /^https?:\/\/\S+$/.test(value) ? value : expects('an http or https URL')
+}
+
+/** A URL of a scheme and a host, without a slash at the end. */
 function origin(value: string): string {
   if (value === '') return ''
   const url = URL.canParse(value) ? new URL(value) : undefined
@@ -39,11 +45,11 @@ function origin(value: string): string {
   return isOrigin ? url.origin : expects('a URL without a path, as in https://lethe.example.com')
 }
 
-/** First parts of paths of the service itself, which no proxy could tell from a base path. */
+/** Paths of the service itself: under a base path of that name they would be ambiguous. */
 const ownPaths =
   /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|replay|\.well-known)(?:\/|$)/
 
-/** The same, or with a path below which everything lies. */
+/** An origin, or a URL with a path that all paths of the service begin with. */
 function baseUrl(value: string): string {
   if (value === '') return ''
   const url = URL.canParse(value) ? new URL(value) : undefined
@@ -64,7 +70,7 @@ function postgresUrl(value: string): string {
   if (value === '') return ''
   const [, hosts = ''] = /^postgres(?:ql)?:\/\/(?:[^@/]*@)?([^/?]*)/.exec(value) ?? []
   if (hosts.includes(',')) expects('a URL with one host; use a proxy to reach several')
-  // Without a host there is no URL for the parser, but a socket for PostgreSQL.
+  // PostgreSQL takes a URL without a host as a socket; the parser of URLs needs a host.
   const url = value.replace(/@\//, '@localhost/')
   return /^postgres(?:ql)?:\/\/\S+$/.test(url) && URL.canParse(url)
     ? url
@@ -100,7 +106,7 @@ function trustedProxies(text: string): number | string[] {
   return areValid ? proxies : expects('a number of proxies, or their addresses separated by commas')
 }
 
-/** `auto`, or a time of the day (UTC) as its minute; undefined: never. */
+/** The minute of the day (UTC), or `auto`; undefined means never. */
 function timeOfDay(text: string): number | 'auto' | undefined {
   if (text === 'auto') return 'auto'
   if (text === 'off') return undefined
@@ -110,7 +116,7 @@ function timeOfDay(text: string): number | 'auto' | undefined {
     : Number(hour) * 60 + Number(minute)
 }
 
-/** Every setting there is. The README's table is made of this one (`npm run generate`). */
+/** All settings. `npm run generate` writes the README's table from them. */
 export const settings = {
   HOST: {
     default: '127.0.0.1',
@@ -221,7 +227,7 @@ export const settings = {
   } as Setting<number>,
   COUNTRY_DATABASE: {
     default: '',
-    read: (value) => value,
+    read: text,
     describe:
       'A file in the MaxMind DB format that knows countries, such as GeoLite2 Country: sessions are then stored with the country of their IP address, never the address. Empty: no countries.',
   } as Setting<string>,
@@ -236,19 +242,18 @@ export const settings = {
   } as Setting<string>,
   S3_ENDPOINT: {
     default: '',
-    read: (value) =>
-      value === '' || /^https?:\/\/\S+$/.test(value) ? value : expects('an http or https URL'),
+    read: httpUrl,
     describe: 'An S3 server other than AWS, as in `https://s3.example.com`.',
   } as Setting<string>,
   MASTER_KEY: {
     default: '',
-    read: (value) => value,
+    read: text,
     describe:
       'The key that encrypts the data keys of recordings, as in `k1:<32 bytes in base64>`. Separate several with commas: the first encrypts, all decrypt. Empty: the file `keys/master-key` in `DATA_DIR`.',
   } as Setting<string>,
   MASTER_KEY_COMMAND: {
     default: '',
-    read: (value) => value,
+    read: text,
     describe:
       'A shell command that prints the master keys, for example from a key management service. Empty: none.',
   } as Setting<string>,
@@ -296,20 +301,18 @@ export const settings = {
   } as Setting<number>,
   ANCHOR_FILE: {
     default: '',
-    read: (value) => value,
+    read: text,
     describe:
       'A file for anchors: signed lines, one for each project with new receipts, that reveal it if receipts are replaced later. Keep it, or a copy, where only you can write. Empty: none.',
   } as Setting<string>,
   ANCHOR_URL: {
     default: '',
-    read: (value) =>
-      value === '' || /^https?:\/\/\S+$/.test(value) ? value : expects('an http or https URL'),
+    read: httpUrl,
     describe: 'A URL to which each anchor is sent by POST, as JSON. Empty: none.',
   } as Setting<string>,
   ANCHOR_TIMESTAMP_URL: {
     default: '',
-    read: (value) =>
-      value === '' || /^https?:\/\/\S+$/.test(value) ? value : expects('an http or https URL'),
+    read: httpUrl,
     describe:
       'A time stamping authority (RFC 3161) that stamps each anchor; it gets a hash and nothing else. Empty: none.',
   } as Setting<string>,
@@ -327,7 +330,7 @@ export const settings = {
   } as Setting<number>,
 } satisfies Record<string, Setting<unknown>>
 
-/** What `lethe config` does not show, and what may lie in a file of NAME_FILE. */
+/** Settings that `lethe config` does not show, and that may be in a file named by NAME_FILE. */
 export const secretSettings = ['DATABASE_URL', 'KEY_DATABASE_URL', 'MASTER_KEY'] as const
 
 type Settings = typeof settings

@@ -4,7 +4,7 @@ import { DatabaseUnreachable } from './sql.ts'
 export interface Explained {
   /** One line for an operator: what happened, and what to do. */
   words: string
-  /** Whether it may pass by itself, as while a server starts. */
+  /** Whether it may pass by itself, for example while the server starts. */
   passes: boolean
 }
 
@@ -18,11 +18,14 @@ interface Place {
 
 type Fault = Error & { code?: string; path?: string; syscall?: string }
 
-/** Undefined for what is no fault of a database or the way to it. */
+const passing = (words: string): Explained => ({ words, passes: true })
+const lasting = (words: string): Explained => ({ words, passes: false })
+
+/** Explains a fault of a database or of the way to it; undefined for other errors. */
 export function explainDatabaseFault(error: unknown, place: Place): Explained | undefined {
   if (error instanceof DatabaseUnreachable) return explainDatabaseFault(error.cause, place)
-  if (error instanceof DatabaseReadOnly) return { words: error.message, passes: true }
-  if (error instanceof DatabaseRefused) return { words: error.message, passes: false }
+  if (error instanceof DatabaseReadOnly) return passing(error.message)
+  if (error instanceof DatabaseRefused) return lasting(error.message)
   if (!(error instanceof Error)) return undefined
   const fault = error as Fault
   return (
@@ -34,7 +37,6 @@ export function explainDatabaseFault(error: unknown, place: Place): Explained | 
 }
 
 function unreachable({ code, syscall }: Fault, { setting, host, port }: Place) {
-  const passing = (words: string) => ({ words, passes: true })
   switch (code) {
     case 'ECONNREFUSED':
       return passing(
@@ -52,10 +54,9 @@ function unreachable({ code, syscall }: Fault, { setting, host, port }: Place) {
       )
     case 'EACCES':
       if (syscall !== 'connect') return undefined
-      return {
-        words: `This user has no access to the PostgreSQL socket in ${host} (${setting}): start Lethe as a user who has.`,
-        passes: false,
-      }
+      return lasting(
+        `This user has no access to the PostgreSQL socket in ${host} (${setting}): start Lethe as a user who has.`,
+      )
     case 'ETIMEDOUT':
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
@@ -75,7 +76,6 @@ const untrusted =
   /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT(?:_LOCALLY)?|CERT_UNTRUSTED)$/
 
 function tlsFault({ code = '', path, message }: Fault, { setting, host }: Place) {
-  const lasting = (words: string) => ({ words, passes: false })
   if (untrusted.test(code)) {
     return lasting(
       `The certificate of the database is from an unknown authority: name its root certificate, ${setting}=…?sslmode=verify-full&sslrootcert=/path/to/root.crt.`,
@@ -109,11 +109,9 @@ function tlsFault({ code = '', path, message }: Fault, { setting, host }: Place)
     : undefined
 }
 
-/** What the server itself says, by its SQLSTATE. Its words may hold data, so they are not repeated. */
+/** Errors of the server, by SQLSTATE. Their messages may hold data, so they are not repeated. */
 function refusal(fault: Fault, { setting, host }: Place): Explained | undefined {
   const { code = '', message } = fault
-  const lasting = (words: string) => ({ words, passes: false })
-  const passing = (words: string) => ({ words, passes: true })
   switch (code) {
     case '28P01':
       return lasting(`The database rejects the password in ${setting}: correct it.`)
@@ -166,34 +164,30 @@ function refusal(fault: Fault, { setting, host }: Place): Explained | undefined 
 function refusalByClass({ code = '', message }: Fault, setting: string): Explained | undefined {
   const isServers = /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E')
   if (code === '08P01' && /unsupported startup parameter/.test(message)) {
-    return {
-      words: `The pooler in ${setting} rejects a startup parameter: add it to ignore_startup_parameters.`,
-      passes: false,
-    }
+    return lasting(
+      `The pooler in ${setting} rejects a startup parameter: add it to ignore_startup_parameters.`,
+    )
   }
   if (/^(?:08|53|57P|58)/.test(code)) {
-    return { words: `The database in ${setting} is not available (${code}).`, passes: true }
+    return passing(`The database in ${setting} is not available (${code}).`)
   }
   return isServers
-    ? {
-        words: `The database in ${setting} rejected a statement (SQLSTATE ${code}): its log says why.`,
-        passes: false,
-      }
+    ? lasting(
+        `The database in ${setting} rejected a statement (SQLSTATE ${code}): its log says why.`,
+      )
     : undefined
 }
 
 function driverFault({ message }: Fault, { setting, host, port }: Place): Explained | undefined {
   if (/^SASL: .*password must be a/.test(message)) {
-    return {
-      words: `The database requires a password, but ${setting} has none: add it, as in postgres://user:password@host/database.`,
-      passes: false,
-    }
+    return lasting(
+      `The database requires a password, but ${setting} has none: add it, as in postgres://user:password@host/database.`,
+    )
   }
   if (/^(?:timeout expired|Connection terminated|Query read timeout)/.test(message)) {
-    return {
-      words: `${host}:${port} in ${setting} does not respond: check the address, the network, firewalls and poolers.`,
-      passes: true,
-    }
+    return passing(
+      `${host}:${port} in ${setting} does not respond: check the address, the network, firewalls and poolers.`,
+    )
   }
   return undefined
 }

@@ -2,12 +2,12 @@ import { DatabaseRefused, holdMigrations } from './migrate.ts'
 import { connectOne, type DbOptions, raw, type Sql } from './sql.ts'
 
 /*
- * On Citus the rows of a project lie together on one node, found by the project's id; statements
- * are the same as on one PostgreSQL. Tables that no list here names stay on the coordinator: members,
- * signing keys, migrations.
+ * On Citus all rows of a project are on one node, chosen by the project's id; the statements are the
+ * same as on one PostgreSQL. Tables that are in neither list stay on the coordinator: members, signing
+ * keys, migrations.
  */
 
-/** On every node, whole: what rows of projects refer to, and what is one row for all of them. */
+/** Tables that are copied to every node: other tables refer to them, or they have a single row. */
 export const everywhere = [
   'projects',
   'keys',
@@ -18,7 +18,7 @@ export const everywhere = [
   'purges',
 ]
 
-/** The first of them decides where the others lie. */
+/** Tables distributed by project. The others are placed where the first one is. */
 export const byProject = [
   'deletion_jobs',
   'persons',
@@ -50,8 +50,8 @@ export const byProject = [
 ]
 
 /**
- * Triggers that check what the statements see to: Citus allows none on what it distributes. The tests
- * of the product run with them on PostgreSQL.
+ * Triggers that check what the statements ensure. Citus allows no triggers on distributed tables; the
+ * tests run with them on PostgreSQL.
  */
 const checks = [
   { table: 'deletion_jobs', name: 'deletion_jobs_flag' },
@@ -60,11 +60,9 @@ const checks = [
   { table: 'persons', name: 'persons_flag_inserted' },
 ]
 
-/** The number of nodes with rows of projects, where the database is a Citus cluster with our tables on it. */
+/** The number of nodes with rows of projects; undefined unless our tables are distributed by Citus. */
 export async function readNodes(sql: Sql): Promise<number | undefined> {
-  const [found] = await sql<{ isCitus: boolean }>`
-    select to_regclass('pg_dist_partition') is not null as "isCitus"`
-  if (!found?.isCitus) return undefined
+  if (!(await isCitus(sql))) return undefined
   const [cluster] = await sql<{ nodes: number; isDistributed: boolean }>`
     select count(*)::integer as nodes,
       exists (select from pg_dist_partition where logicalrelid = 'deletion_jobs'::regclass) as "isDistributed"
@@ -72,7 +70,13 @@ export async function readNodes(sql: Sql): Promise<number | undefined> {
   return cluster?.isDistributed ? cluster.nodes : undefined
 }
 
-/** After migrations: where the tables are spread over nodes, those that are new are too. */
+async function isCitus(sql: Sql): Promise<boolean> {
+  const [found] = await sql<{ isCitus: boolean }>`
+    select to_regclass('pg_dist_partition') is not null as "isCitus"`
+  return found?.isCitus ?? false
+}
+
+/** After migrations: distributes new tables if the others are distributed. */
 export async function distributeNew(connection: DbOptions['connection']): Promise<void> {
   const { sql, end } = await connectOne(connection)
   const nodes = await readNodes(sql).finally(end)
@@ -80,15 +84,15 @@ export async function distributeNew(connection: DbOptions['connection']): Promis
 }
 
 /**
- * Spreads the tables over the nodes of a Citus cluster, in one transaction, those that are not yet.
- * Returns the names of the tables it moved.
+ * Distributes the tables that are not distributed yet over the nodes of a Citus cluster, in one
+ * transaction. Returns their names.
  */
 export async function distribute(connection: DbOptions['connection']): Promise<string[]> {
   const { sql, client, end } = await connectOne(connection)
   try {
     await client.query('begin')
     await holdMigrations(sql)
-    // A foreign key to a table that is on every node may be written by one connection at a time.
+    // Only one connection at a time may add a foreign key to a table that is on every node.
     await client.query("set local citus.multi_shard_modify_mode = 'sequential'")
     const missing = await findUndistributed(sql)
     if (missing.length > 0) {
@@ -111,7 +115,7 @@ export async function distribute(connection: DbOptions['connection']): Promise<s
     await planWithValues(sql)
     await placeSearch(sql)
     await client.query('commit')
-    // The limit that our connections bring with them holds on the coordinator alone.
+    // The limit that our connections set applies only to the coordinator.
     await sql`
       select run_command_on_workers(
         format('alter database %I set lock_timeout = %L', current_database(), '2s'))`
@@ -122,9 +126,7 @@ export async function distribute(connection: DbOptions['connection']): Promise<s
 }
 
 async function findUndistributed(sql: Sql): Promise<{ name: string }[]> {
-  const [found] = await sql<{ isCitus: boolean }>`
-    select to_regclass('pg_dist_partition') is not null as "isCitus"`
-  if (!found?.isCitus) {
+  if (!(await isCitus(sql))) {
     throw new DatabaseRefused(
       'The database in DATABASE_URL is not a Citus cluster: it lacks the extension citus. See docs/scaling.md.',
     )
@@ -140,7 +142,7 @@ async function findUndistributed(sql: Sql): Promise<{ name: string }[]> {
     order by place`
 }
 
-/** Our functions plan their statements once for all values, where PostgreSQL does it; Citus needs these. */
+/** Our functions use generic plans; Citus needs plans with the values. */
 async function planWithValues(sql: Sql): Promise<void> {
   const functions = await sql<{ name: string }>`
     select oid::regprocedure::text as name
@@ -153,9 +155,9 @@ async function planWithValues(sql: Sql): Promise<void> {
 }
 
 /**
- * A page of the search is made on the node of its project, by one transaction there: on the
- * coordinator each of its statements would see another moment, and persons that are indexed
- * meanwhile in none of them.
+ * Runs the search function on the node of its project, in one transaction there. On the coordinator
+ * each of its statements would have another snapshot, and persons that are being indexed could be
+ * missing from all of them.
  */
 async function placeSearch(sql: Sql): Promise<void> {
   await sql`
@@ -176,7 +178,7 @@ interface ForeignKey {
   definition: string
 }
 
-/** Takes all foreign keys of ours off, to be added again: on its way a table would stand between two kinds. */
+/** Drops all our foreign keys, to be added again: until all are moved, they would join two kinds of tables. */
 async function takeForeignKeys(sql: Sql): Promise<ForeignKey[]> {
   const keys = await sql<ForeignKey>`
     select conrelid::regclass::text as table, quote_ident(conname) as name,

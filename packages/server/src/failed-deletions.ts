@@ -1,9 +1,9 @@
 import { fragment } from './sql.ts'
 
 /**
- * The persons whose last deletion failed and who are still there, with that job, as a subselect. A
- * person does not lead to a failed job: they have the externalId in common, and the job is younger
- * than the person. Without a project, those of all.
+ * A subselect of the persons who still exist although their last deletion failed, with that job. The
+ * two are joined by externalId: a person has no reference to a failed job. Without `projectId`, of all
+ * projects.
  */
 export const failedDeletions = (projectId?: number) => {
   const ofProject = projectId === undefined ? fragment`true` : fragment`project_id = ${projectId}`

@@ -1,6 +1,6 @@
 /**
- * Runs `work` for every item, at most `lanes` of them at the same time. The first fault stops it: no
- * further item is taken, and it rejects once those in progress have ended.
+ * Runs `work` for every item, at most `lanes` at a time. After a fault no further item is started;
+ * rejects when those in progress have ended.
  */
 export async function inLanes<Item>(
   items: Iterable<Item>,

@@ -1,9 +1,8 @@
 import { type DestinationStream, pino } from 'pino'
 
 /**
- * What a log line may carry: a fixed list of fields, none of which can hold personal data. A URL
- * is not among them (externalIds stand in paths and searches in queries), nor is any message of an
- * error, as those of the database repeat whole rows.
+ * The fields of a log line. None can hold personal data: URLs are left out, because they contain
+ * externalIds and searches, and so are error messages, because those of the database repeat rows.
  */
 export interface LogFields {
   requestId?: string
@@ -25,14 +24,14 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export interface Log {
   event(level: LogLevel, name: string, fields?: LogFields): void
-  /** A fault: its class, its code and where in our code it arose; never its words. */
+  /** Logs a fault: its class, its code and its place in our code; never its message. */
   fault(name: string, error: unknown, fields?: LogFields): void
 }
 
 export function createLog(level: LogLevel | 'silent', destination?: DestinationStream): Log {
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
   const logger = pino(options, destination ?? standardOutput())
-  const timesToTell = countRepeats()
+  const repeats = countRepeats()
   return {
     event(at, name, fields) {
       if (logger.isLevelEnabled(at)) logger[at]({ event: name, ...fields })
@@ -40,32 +39,32 @@ export function createLog(level: LogLevel | 'silent', destination?: DestinationS
     fault(name, error, fields) {
       const fault = describeFault(error)
       const isOfSomething = fields?.requestId !== undefined || fields?.jobId !== undefined
-      const times = isOfSomething ? 1 : timesToTell(`${name} ${fault.type} ${fault.code}`)
+      const times = isOfSomething ? 1 : repeats(`${name} ${fault.type} ${fault.code}`)
       if (times === 0) return
       logger.error({ event: name, ...fields, ...(times > 1 && { count: times }), fault })
     },
   }
 }
 
-/** How often one and the same fault of work in the background is told. */
+/** A repeated fault of background work is logged once per minute. */
 const repeatedFaultMilliseconds = 60_000
 
-/** Returns how often a fault came since it was last told; 0: it was told just now. */
+/** Counts a fault. Returns the count since it was last logged, or 0 if that was just now. */
 function countRepeats(): (fault: string) => number {
-  const known = new Map<string, { toldAt: number; times: number }>()
+  const known = new Map<string, { loggedAt: number; times: number }>()
   return (fault) => {
-    const one = known.get(fault) ?? { toldAt: Number.NEGATIVE_INFINITY, times: 0 }
+    const one = known.get(fault) ?? { loggedAt: Number.NEGATIVE_INFINITY, times: 0 }
     known.set(fault, one)
     one.times++
     const now = performance.now()
-    if (now - one.toldAt < repeatedFaultMilliseconds) return 0
+    if (now - one.loggedAt < repeatedFaultMilliseconds) return 0
     const { times } = one
-    Object.assign(one, { toldAt: now, times: 0 })
+    Object.assign(one, { loggedAt: now, times: 0 })
     return times
   }
 }
 
-/** Lines that a closed terminal or a full disk does not take are lost, and nothing else is. */
+/** If the terminal is closed or the disk is full, only the log lines are lost. */
 function standardOutput(): DestinationStream {
   return pino.destination(1).on('error', () => {})
 }
@@ -82,12 +81,12 @@ function describeFault(error: unknown): FaultWords {
   return {
     type: error.name,
     ...(typeof code === 'string' && /^[A-Z0-9_]{1,40}$/.test(code) && { code }),
-    // The first lines of a stack are the message; frames begin with "at".
+    // The first lines of a stack are the message, so only lines with "at" are logged.
     ...(!isOutage(error, code) && { frames: framesOf(error) }),
   }
 }
 
-/** Of what is away, the place in our code says nothing. */
+/** For an outage, the place in our code says nothing. */
 function isOutage({ name, message }: Error, code: unknown): boolean {
   const isAway =
     /^(?:08...|25006|53[0-9]..|57P0[1-5]|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN|ENOTFOUND)$/

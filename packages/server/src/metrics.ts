@@ -4,11 +4,11 @@ export interface Metrics {
   observeRequest(method: string, route: string, status: number, seconds: number): void
   observeBlobFault(code: string): void
   registry: Registry
-  /** As Prometheus reads them, of all processes of the service. */
+  /** The metrics of all processes of the service, in the format of Prometheus. */
   text(): Promise<string>
 }
 
-/** The service's metrics. Labels are route patterns, methods and statuses: nothing a caller can choose. */
+/** Labels are route patterns, methods and statuses: callers cannot choose them. */
 export function createMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -31,7 +31,7 @@ export function createMetrics(): Metrics {
     labelNames: ['code'],
     registers: [registry],
   })
-  // Looking a label set up costs more than observing, and there are few of them.
+  // Cached: looking up a set of labels costs more than observing, and there are few.
   const series = new Map<string, ReturnType<typeof seconds.labels>>()
   return {
     registry,

@@ -13,7 +13,7 @@ export class DatabaseRefused extends Error {
   override readonly name = 'DatabaseRefused'
 }
 
-/** It may be one in a moment, as in a failover. */
+/** May pass by itself, as in a failover. */
 export class DatabaseReadOnly extends DatabaseRefused {}
 
 export interface DatabaseFacts {
@@ -23,13 +23,13 @@ export interface DatabaseFacts {
   locale: string
 }
 
-/** What a database holds: everything but the browsers' data keys, or those (KEY_DATABASE_URL), or both. */
+/** `main` is everything except the data keys of browsers, which KEY_DATABASE_URL may place elsewhere. */
 export type Schema = 'main' | 'keys'
 
 /**
- * Brings a schema up to date, each migration in a transaction that holds a lock, so that one process
- * at a time does it. (A lock of the session would stay on a connection of a pooler.) A migration that
- * was applied and has changed since is refused, as is a database that is newer than this Lethe.
+ * Applies the missing migrations, each in a transaction that holds a lock, so that only one process at
+ * a time migrates. (A session lock would stay on a pooler's connection.) Refuses a database with a
+ * migration that has changed since it was applied, or that this version does not know.
  */
 export async function migrate(
   connection: DbOptions['connection'],
@@ -52,19 +52,19 @@ export async function migrate(
       applied.push(next.name)
     }
   } finally {
-    // Rolls back what a failed migration began.
+    // Rolls back a failed migration.
     await end()
   }
 }
 
-/** Until the end of the transaction nobody else migrates this database. */
+/** Prevents other migrations of this database until the transaction ends. */
 export async function holdMigrations(sql: Sql): Promise<void> {
   await sql`select pg_advisory_xact_lock(${migrationLock})`
 }
 
 /**
- * Makes the tables of an empty database as these migrations left them, in the transaction of the
- * session. They have to be ours; `what` names whose they are.
+ * Applies exactly these migrations to an empty database, in the session's transaction. Refuses unknown
+ * or changed ones; `what` names their origin in the message.
  */
 export async function migrateTo(
   { sql, client }: Pick<Awaited<ReturnType<typeof connectOne>>, 'sql' | 'client'>,
@@ -126,12 +126,12 @@ function nextMigration(
   return files.find(({ name }) => !applied.some((one) => one.name === name))
 }
 
-/** The name of the last one, by which a database can be told to be up to date. */
+/** The name of the newest migration: a database that has it is up to date. */
 export function newestMigration(): string {
   return migrationFiles('main').at(-1)?.name ?? ''
 }
 
-/** Whether all have been applied. Throws where they are not those of this Lethe. */
+/** Whether all migrations are applied. Throws if the database has changed or unknown ones. */
 export async function isUpToDate(sql: Sql): Promise<boolean> {
   const [found] = await sql<{ there: boolean }>`
     select to_regclass('migrations') is not null as "there"`
@@ -151,7 +151,7 @@ function migrationFiles(schema: Schema): Migration[] {
     })
 }
 
-/** Refuses a database that Lethe cannot run on, and returns what it is. */
+/** Refuses a database that Lethe cannot run on; returns its version and encoding. */
 export async function checkDatabase(
   connection: DbOptions['connection'],
   setting = 'DATABASE_URL',
@@ -187,7 +187,7 @@ export async function checkDatabase(
   }
 }
 
-/** What signs cursors, the same for every process on this database. */
+/** The key that signs cursors, the same for every process on this database. */
 export async function readCursorKey(connection: DbOptions['connection']): Promise<Buffer> {
   const { sql, end } = await connectOne(connection, 5)
   try {

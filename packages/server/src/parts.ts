@@ -1,4 +1,4 @@
-/** What comes one by one, some at a time. */
+/** Groups items into batches. */
 export async function* inParts<Item>(
   items: AsyncIterable<Item>,
   length: number,
@@ -14,9 +14,8 @@ export async function* inParts<Item>(
 }
 
 /**
- * A list that is too long for one statement: `read` returns up to `length` items of those after one,
- * or from the first on. The next part is read when this one was worked on; one that is not full is
- * the last.
+ * Reads a list in batches: `read` returns up to `length` items after the given one, or from the first
+ * on. Each batch is read after the previous one was handled; the first that is not full is the last.
  */
 export async function* partsOf<Item>(
   length: number,

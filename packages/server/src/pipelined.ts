@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
 import pg from 'pg'
 
-/** No connection could be had: the database is away, full, or refuses us. */
+/** There is no connection: the database is down or full, or it rejects us. */
 export class DatabaseUnreachable extends Error {
   override readonly name = 'DatabaseUnreachable'
 }
 
-/** A prepared statement: its name stands for its text on every connection. Without one it is none. */
+/** A statement, prepared under its name on each connection; not prepared if the name is empty. */
 export interface NamedQuery {
   name: string
   text: string
@@ -25,7 +25,7 @@ export async function reached<T>(connecting: Promise<T>): Promise<T> {
   }
 }
 
-/** A connection, opened when first needed and again after it broke, which `onLoss` is told. */
+/** A connection, opened when first needed and again after it is lost; `onLoss` is called then. */
 export function pipelined(
   { query_timeout: patience = 0, ...config }: pg.ClientConfig,
   onLoss: () => void = () => {},
@@ -33,7 +33,7 @@ export function pipelined(
   first?: string,
 ) {
   let connection: Promise<Ask> | undefined
-  /** The same, connected, so that a statement need not wait for a promise to say so. */
+  /** The same once it is connected, so that statements need not wait for a promise. */
   let ready: Ask | undefined
   let end = () => Promise.resolve()
 
@@ -72,8 +72,8 @@ export function pipelined(
 type Ask = (query: NamedQuery) => Promise<Result>
 
 /**
- * Answers come in the order of the statements. So it is the connection that is watched, which costs
- * less than a timer for each: one without any result for `patience` ms is given up.
+ * Results come in the order of the statements, so one timer per connection is enough: a connection
+ * without any result for `patience` ms is closed.
  */
 function askOver(client: pg.Client, patience: number): Ask {
   let waiting = 0
@@ -90,20 +90,20 @@ function askOver(client: pg.Client, patience: number): Ask {
   return (query) => {
     if (waiting === 0) heardAt = performance.now()
     waiting++
-    const answer = ask(client, query)
-    answer.then(heard, heard)
-    return answer
+    const result = ask(client, query)
+    result.then(heard, heard)
+    return result
   }
 }
 
 const watchMilliseconds = 1_000
 
-/** There is no other way to give up what was sent: a graceful end waits for the results. */
+/** Destroying the socket is the only way to cancel: a graceful end waits for the results. */
 export function socketOf(client: pg.Client): Socket {
   return (client as unknown as { connection: { stream: Socket } }).connection.stream
 }
 
-/** The driver's client.query, without the copy of the statement and the promises it makes of each. */
+/** Like the driver's client.query, without its copy of the statement and its promises. */
 function ask(client: pg.Client, { name, text, values }: NamedQuery): Promise<Result> {
   return new Promise((resolve, reject) => {
     const query = new pg.Query(text, values, (error, result) => {

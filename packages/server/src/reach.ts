@@ -1,13 +1,13 @@
 import { parse } from 'pg-connection-string'
 import { connectOne, type DbAddress } from './sql.ts'
 
-/** `sslmode`s that want TLS where the server has it, and go on without where it has not. */
+/** The values of `sslmode` that use TLS only if the server supports it. */
 const opportunistic = /^(?:prefer|allow)$/
 
 /**
- * Where the database of a URL is, with `sslmode` as libpq means it: `require` verifies nothing
- * unless there is a root certificate, `verify-ca` no name. `rootCertificate`: of PGSSLROOTCERT, for
- * a URL that names none. Throws what the file system says of the files that are named.
+ * Reads the URL of a database, with `sslmode` as in libpq: `require` verifies nothing unless there is
+ * a root certificate, and `verify-ca` does not verify the host name. `rootCertificate` (PGSSLROOTCERT)
+ * is for a URL that names none. Throws if a file named in the URL cannot be read.
  */
 export function addressOf(url: string, rootCertificate?: string): DbAddress {
   const given = new URL(url)
@@ -28,14 +28,14 @@ export function addressOf(url: string, rootCertificate?: string): DbAddress {
     user: read.user ?? '',
     database: read.database || (read.user ?? ''),
     ...(read.password && { password: read.password }),
-    // There is none on a socket of this machine.
+    // A Unix socket has no TLS.
     ssl: host.startsWith('/') ? false : ((read.ssl as DbAddress['ssl']) ?? false),
   }
 }
 
 /**
- * Connects once, and returns the address with what was learned about it: whether the server has
- * TLS, and whether a pooler such as pgbouncer stands before it.
+ * Connects once to find out whether the server supports TLS and whether a pooler such as pgbouncer is
+ * in front of it; returns the address with both.
  */
 export async function reach(url: string, rootCertificate?: string): Promise<DbAddress> {
   const address = addressOf(url, rootCertificate)
@@ -50,11 +50,11 @@ export async function reach(url: string, rootCertificate?: string): Promise<DbAd
 }
 
 /**
- * A pooler gives its clients process ids of its own. A statement that is prepared through one that
- * does not keep track of them would be on any of its connections, or on none.
+ * Recognizes a pooler by its process ids, which are not the server's. A pooler that does not keep
+ * track of prepared statements passes the name of one on to the server.
  */
 async function learn(address: DbAddress): Promise<DbAddress> {
-  // Poolers refuse parameters of the start that they do not know.
+  // Poolers reject startup parameters that they do not know.
   const cautious: DbAddress = { ...address, pooler: 'unnamed' }
   const { sql, client, end } = await connectOne(cautious)
   try {
@@ -68,7 +68,7 @@ async function learn(address: DbAddress): Promise<DbAddress> {
     await client.query('commit')
     return { ...address, pooler: found.length > 0 ? 'unnamed' : 'named' }
   } catch (error) {
-    // It is there already: another process asked the same and could not clean up.
+    // The statement exists: another process probed at the same time, or could not clean up.
     if ((error as { code?: string }).code === '42P05') return cautious
     throw error
   } finally {

@@ -1,9 +1,9 @@
 import type { Log } from './log.ts'
 
 /**
- * Runs `work` again and again, `seconds` after its last end, which may depend on what it returned; a
- * fault is logged and the next round tries again. The returned function ends that and waits for a
- * round in progress.
+ * Runs `work` repeatedly, each time `seconds` after it last ended; `seconds` may depend on what it
+ * returned. A fault is logged, and the next round tries again. The returned function stops this and
+ * waits for a round in progress.
  */
 export function repeat<T>(
   name: string,
@@ -31,7 +31,7 @@ export function repeat<T>(
     timer = setTimeout(() => {
       running = round()
     }, waitSeconds * 1_000)
-    // Work in the background is no reason for a process to stay.
+    // Background work does not keep the process running.
     timer.unref()
   }
 

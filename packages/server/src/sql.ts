@@ -31,22 +31,22 @@ export interface Db {
    */
   short: Sql
   /**
-   * Is called when the connection of `short` is lost, or a new one of the pool leads to another
-   * server than the one before: from then on another server may respond.
+   * Calls `heard` when the connection of `short` is lost, or a new connection of the pool leads to
+   * another server than before: from then on another server may respond.
    */
   onLoss(heard: () => void): void
-  /** Runs `work` in a transaction; after a deadlock or serialisation failure again, three times at most. */
+  /** Runs `work` in a transaction, up to three times if there is a deadlock or serialization failure. */
   begin<T>(work: (tx: Sql) => Promise<T>): Promise<T>
-  /** How many statements wait for a connection of the pool. */
+  /** The number of statements that wait for a connection of the pool. */
   waiting(): number
   end(): Promise<void>
 }
 
 export interface DbOptions {
-  /** A postgres:// URL, or its pieces; `host` may be the folder of a unix socket. */
+  /** A postgres:// URL, or its parts; `host` may be the folder of a Unix socket. */
   connection: string | DbAddress
   poolSize?: number
-  /** The longest a statement of the pool may take. */
+  /** The time limit for a statement of the pool. */
   statementSeconds?: number
 }
 
@@ -58,8 +58,8 @@ export interface DbAddress {
   password?: string
   ssl?: false | ConnectionOptions
   /**
-   * A pooler such as pgbouncer gives out a connection for a transaction at a time: what belongs to a
-   * session does not last. `named`: it keeps track of prepared statements.
+   * Set behind a pooler such as pgbouncer, which assigns a connection per transaction, so no session
+   * state lasts. `named`: the pooler keeps track of prepared statements.
    */
   pooler?: 'named' | 'unnamed'
 }
@@ -72,18 +72,11 @@ export function connect(options: DbOptions): Db {
   const lose = () => {
     for (const heard of losses) heard()
   }
-  const pool = new pg.Pool({
+  const pool = createPool({
     ...config,
     max: poolSize,
-    idleTimeoutMillis: 60_000,
     ...(!poolerOf(connection) && { verify: noticesOtherServer(lose) }),
   })
-  // An idle connection that breaks says so with an event that ends the process if nobody listens.
-  // The pool drops the connection by itself, and the next query that needs one reports the fault.
-  pool.on('error', () => {})
-  // The same between two statements of a transaction, when the pool does not listen; the next one
-  // reports the fault.
-  pool.on('connect', (client) => client.on('error', () => {}))
   const over = sqlFor(connection)
   const short = pipelined(config, lose, poolerOf(connection) ? undefined : plannedOnce)
   return {
@@ -100,16 +93,16 @@ export function connect(options: DbOptions): Db {
 }
 
 /**
- * Planned once for all values: to plan one of these statements takes longer than to run it. Citus
- * plans none that joins without them.
+ * Plans each statement once for all values: planning one of these takes longer than running it.
+ * Citus cannot plan joins without the values.
  */
 const plannedOnce = `
   select set_config('plan_cache_mode', case
     when to_regclass('pg_dist_partition') is null then 'force_generic_plan' else 'auto' end, false)`
 
 /**
- * Where a machine vanishes, the connections to it stay silent while new ones lead to the next one: so
- * each new one is asked where it leads before it is used.
+ * Asks each new connection which server it leads to. After a failover, connections to the lost machine
+ * stay silent while new ones already reach its successor.
  */
 function noticesOtherServer(notice: () => void): NonNullable<pg.PoolConfig['verify']> {
   let known: string | undefined
@@ -123,7 +116,7 @@ function noticesOtherServer(notice: () => void): NonNullable<pg.PoolConfig['veri
   }
 }
 
-/** One connection of its own, for what needs a session: advisory locks, LISTEN, migrations. */
+/** Opens a single connection, for what needs a session: advisory locks, LISTEN, migrations. */
 export async function connectOne(
   connection: DbOptions['connection'],
   statementSeconds = 0,
@@ -133,7 +126,7 @@ export async function connectOne(
   try {
     await client.connect()
   } catch (error) {
-    // A server that still waits for a response would be waited for.
+    // A graceful end would wait for a server that does not respond.
     socketOf(client).destroy()
     throw error
   }
@@ -143,17 +136,21 @@ export async function connectOne(
 
 export type Pool = pg.Pool
 
-/** A pool for a library that brings its own SQL and its own ideas of types. */
+/** Opens a pool for a library that has its own SQL and types. */
 export function openPool(
   connection: DbOptions['connection'],
   size: number,
   statementSeconds = 5,
 ): Pool {
   const { types: _ours, ...config } = clientConfig(connection, statementSeconds)
-  const pool = new pg.Pool({ ...config, max: size, idleTimeoutMillis: 60_000 })
+  return createPool({ ...config, max: size })
+}
+
+function createPool(config: pg.PoolConfig): Pool {
+  const pool = new pg.Pool({ ...config, idleTimeoutMillis: 60_000 })
+  // A broken connection emits an error event, which would end the process if nobody listened. The
+  // pool listens only on idle connections. The next query reports the fault.
   pool.on('error', () => {})
-  // The same between two statements of a transaction, when the pool does not listen; the next one
-  // reports the fault.
   pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
@@ -165,12 +162,12 @@ function clientConfig(connection: DbOptions['connection'], statementSeconds: num
     types: { getTypeParser: parserOf },
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
-    // Poolers refuse these, or lose them. PostgreSQL's own page cost is that of a spinning disk: with
-    // it, and before a table is analyzed, a page of persons is a sort of all of them.
+    // Poolers refuse or lose these options. The default page cost is that of a spinning disk: with it,
+    // a table that is not analyzed yet would be sorted whole to read one page of persons.
     ...(!poolerOf(connection) && { options: '-c TimeZone=UTC -c random_page_cost=1.1' }),
     ...(!poolerOf(connection) && statementSeconds > 0 && limits(statementSeconds)),
     ...(statementSeconds > 0 && {
-      // We notice a server that no longer responds at all, a little after its own time limit.
+      // For a server that does not respond at all; its own limit comes first.
       query_timeout: (statementSeconds + 5) * 1_000,
     }),
   }
@@ -180,7 +177,7 @@ function poolerOf(connection: DbOptions['connection']): DbAddress['pooler'] {
   return typeof connection === 'string' ? undefined : connection.pooler
 }
 
-/** In milliseconds. Nobody waits for a lock for long, and nobody holds one by doing nothing. */
+/** In milliseconds. Nothing waits long for a lock, and nothing holds one while idle. */
 function limits(statementSeconds: number) {
   return {
     statement_timeout: statementSeconds * 1_000,
@@ -189,14 +186,14 @@ function limits(statementSeconds: number) {
   }
 }
 
-/** How a transaction begins: through a pooler it brings its limits with it. */
+/** The statements that begin a transaction. Through a pooler each transaction sets its limits. */
 function beginning(connection: DbOptions['connection'], statementSeconds: number): string {
   if (!poolerOf(connection)) return 'begin'
   const settings = Object.entries(limits(statementSeconds))
   return ['begin', ...settings.map(([name, value]) => `set local ${name} = ${value}`)].join('; ')
 }
 
-/** Of a template as it was last used: its text for those fragments. */
+/** The text of a template for the fragments it was last used with. */
 interface KnownText {
   name: string
   text: string
@@ -243,7 +240,7 @@ export function fragment(strings: TemplateStringsArray, ...values: unknown[]): F
 
 type Run = (query: NamedQuery) => Promise<Result>
 
-/** Statements are prepared unless a pooler loses track of them. */
+/** Prepares statements unless a pooler loses track of them. */
 function sqlFor(connection: DbOptions['connection']): (run: Run) => Sql {
   if (poolerOf(connection) !== 'unnamed') return sqlOver
   return (run) => sqlOver((query) => run({ ...query, name: '' }))
@@ -254,7 +251,7 @@ function sqlOver(run: Run): Sql {
     run(queryOf(strings, values)).then(({ rows }) => rows as Row[], failWithOurStack)
 }
 
-/** The driver's stack tells of a socket; this one of who asked. */
+/** The driver's stack shows a socket; this one shows the caller. */
 function failWithOurStack(error: Error): never {
   Error.captureStackTrace(error)
   throw error
@@ -266,7 +263,7 @@ async function onPool<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise
   try {
     return await work(client)
   } catch (error) {
-    // The pool notices that a connection broke, but not that it no longer responds.
+    // The pool notices a broken connection, but not one that no longer responds.
     isDead = (error as Error).message === 'Query read timeout'
     throw error
   } finally {

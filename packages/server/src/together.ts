@@ -1,20 +1,20 @@
 export interface TogetherOptions<Item, Result> {
-  /** Handles one part and returns a result for each, in the order of the part. */
+  /** Handles a batch and returns one result per item, in the order of the items. */
   work(items: Item[]): Promise<Result[]>
-  /** The order within a part: two parts that lock the same rows do so in the same order. */
+  /** Sorts a batch, so that two batches that lock the same rows lock them in the same order. */
   order(a: Item, b: Item): number
-  /** What is of different places is never in one part. */
+  /** Items of different places are never in one batch. */
   placeOf?(item: Item): number
 }
 
-/** A part takes at most so many, which bounds how long each of them waits for the others. */
+/** The size of a batch is limited, so that no item waits long for the others. */
 const itemsMaximum = 64
 
-/** Parts of one place that are worked on at the same time. */
-const partsAtOnce = 2
+/** Batches of one place that run at the same time. */
+const batchesAtOnce = 2
 
-/** So many waiting items are worth a second part. */
-const worthPart = 16
+/** The number of waiting items from which a second batch starts. */
+const secondBatchItems = 16
 
 interface Waiting<Item, Result> {
   item: Item
@@ -28,8 +28,8 @@ interface Line<Item, Result> {
 }
 
 /**
- * Works on items in parts: those that come while a part is worked on are the next part. For
- * statements that end with a commit, which waits for the disk: 64 rows wait for it no longer than one.
+ * Works on items in batches: those that arrive while a batch runs are the next batch. For statements
+ * that end with a commit, which waits for the disk as long for 64 rows as for one.
  */
 export function together<Item, Result>({
   work,
@@ -38,20 +38,20 @@ export function together<Item, Result>({
 }: TogetherOptions<Item, Result>): (item: Item) => Promise<Result> {
   const lines = new Map<number, Line<Item, Result>>()
 
-  async function runParts(place: number, line: Line<Item, Result>): Promise<void> {
+  async function runBatches(place: number, line: Line<Item, Result>): Promise<void> {
     line.running++
-    while (line.waiting.length > 0) await runPart(line.waiting.splice(0, itemsMaximum))
+    while (line.waiting.length > 0) await runBatch(line.waiting.splice(0, itemsMaximum))
     line.running--
     if (line.running === 0) lines.delete(place)
   }
 
-  async function runPart(part: Waiting<Item, Result>[]): Promise<void> {
-    part.sort((a, b) => order(a.item, b.item))
+  async function runBatch(batch: Waiting<Item, Result>[]): Promise<void> {
+    batch.sort((a, b) => order(a.item, b.item))
     try {
-      const results = await work(part.map(({ item }) => item))
-      for (const [at, { done }] of part.entries()) done(results[at] as Result)
+      const results = await work(batch.map(({ item }) => item))
+      for (const [at, { done }] of batch.entries()) done(results[at] as Result)
     } catch (error) {
-      for (const { failed } of part) failed(error)
+      for (const { failed } of batch) failed(error)
     }
   }
 
@@ -61,16 +61,16 @@ export function together<Item, Result>({
       const line = lines.get(place) ?? { waiting: [], running: 0 }
       lines.set(place, line)
       const begin = () => {
-        if (line.waiting.length > 0) void runParts(place, line)
+        if (line.waiting.length > 0) void runBatches(place, line)
       }
       line.waiting.push({ item, done, failed })
-      // The first part begins once all requests that have arrived are read.
+      // The first batch waits until all requests that have arrived are read.
       if (line.running === 0 && line.waiting.length === 1) setImmediate(begin)
-      else if (line.waiting.length >= worthPart && line.running < partsAtOnce) begin()
+      else if (line.waiting.length >= secondBatchItems && line.running < batchesAtOnce) begin()
     })
 }
 
-/** A fault of one of these classes is a fault of one row: nothing of the statement took place. */
+/** Whether one row caused the fault: the statement changed nothing, and may succeed without that row. */
 export function isFaultOfRow(error: unknown): boolean {
   return /^(?:21|22|23|40|54|55|57014)/.test(String((error as { code?: unknown }).code))
 }

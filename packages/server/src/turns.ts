@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Does `work` when it is the turn of `whose`. */
-export type InTurn = <T>(whose: string, work: () => Promise<T>) => Promise<T>
+/** Runs `work` when it is the turn of its owner. */
+export type InTurn = <T>(owner: string, work: () => Promise<T>) => Promise<T>
 
 /**
- * At most `atOnce` works at a time. Those that wait have their turn by whose they are: somebody who
- * asks for a lot waits for it, and another one waits for one work of each of them.
+ * Runs at most `atOnce` works at a time, round robin over their owners: an owner with a lot of work
+ * delays another one by a single work at a time.
  */
 export function takingTurns(atOnce: number): InTurn {
   const waiting = new Map<string, (() => void)[]>()
   let working = 0
 
-  function wait(whose: string): Promise<void> {
+  function wait(owner: string): Promise<void> {
     return new Promise((resolve) => {
-      const line = waiting.get(whose)
+      const line = waiting.get(owner)
       if (line) line.push(resolve)
-      else waiting.set(whose, [resolve])
+      else waiting.set(owner, [resolve])
     })
   }
 
@@ -25,16 +25,16 @@ export function takingTurns(atOnce: number): InTurn {
       working -= 1
       return
     }
-    const [whose, line] = first
-    // A caller with more to do goes behind all others.
-    waiting.delete(whose)
-    if (line.length > 1) waiting.set(whose, line.slice(1))
+    const [owner, line] = first
+    // An owner with more to do goes behind all others.
+    waiting.delete(owner)
+    if (line.length > 1) waiting.set(owner, line.slice(1))
     line[0]?.()
   }
 
-  return async (whose, work) => {
+  return async (owner, work) => {
     if (working < atOnce) working += 1
-    else await wait(whose)
+    else await wait(owner)
     try {
       return await work()
     } finally {
@@ -44,17 +44,17 @@ export function takingTurns(atOnce: number): InTurn {
 }
 
 /**
- * At most `atOnce` works of each at a time; what is more waits in its line. With `rests`, a line in
- * which others wait rests after each work for as long as the work took.
+ * Runs at most `atOnce` works of each owner at a time; further ones wait. With `rests`, an owner whose
+ * works wait pauses after each of them for as long as it took.
  */
 export function linesOf(atOnce: number, rests = false): InTurn {
   const lines = new Map<string, { working: number; inTurn: InTurn }>()
-  return async (whose, work) => {
-    const line = lines.get(whose) ?? { working: 0, inTurn: takingTurns(atOnce) }
-    lines.set(whose, line)
+  return async (owner, work) => {
+    const line = lines.get(owner) ?? { working: 0, inTurn: takingTurns(atOnce) }
+    lines.set(owner, line)
     line.working += 1
     try {
-      return await line.inTurn(whose, async () => {
+      return await line.inTurn(owner, async () => {
         const beganAt = performance.now()
         const result = await work()
         if (rests && line.working > atOnce) await sleep(performance.now() - beganAt)
@@ -62,7 +62,7 @@ export function linesOf(atOnce: number, rests = false): InTurn {
       })
     } finally {
       line.working -= 1
-      if (line.working === 0) lines.delete(whose)
+      if (line.working === 0) lines.delete(owner)
     }
   }
 }

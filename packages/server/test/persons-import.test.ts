@@ -106,9 +106,10 @@ test(
     const stopped = await runLethe(words, env)
     await end()
     expect(stopped.code, stopped.err).toBe(1)
-    const from = /^lethe: .+ All lines before (\d+) are done: go on with --from-line \1\.\n$/.exec(
-      stopped.err,
-    )?.[1]
+    const from =
+      /^lethe: .+ All lines before (\d+) are done: continue with --from-line \1\.\n$/.exec(
+        stopped.err,
+      )?.[1]
     expect(from, stopped.err).toBe('129')
 
     const resumed = await runLethe([...words, '--from-line', '129'], env)

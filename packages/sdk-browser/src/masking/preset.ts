@@ -4,7 +4,6 @@ export const LEVELS = { open: 0, balanced: 1, strict: 2 } as const satisfies Rec
   MaskingPreset,
   number
 >
-export type Level = (typeof LEVELS)[MaskingPreset]
 
 export interface Masking {
   preset: MaskingPreset

@@ -8,7 +8,7 @@ export type CsvColumns<Row> = [name: string, read: (row: Row) => CsvValue][]
 
 const rowsAPart = 500
 
-/** Sends rows as a file of today, `note` being written before any is read. */
+/** Sends rows as a file with today's date. Calls `note` before it reads the rows. */
 export async function sendCsv<Row>(
   { method }: FastifyRequest,
   reply: FastifyReply,
@@ -20,7 +20,7 @@ export async function sendCsv<Row>(
   }: {
     name: string
     columns: CsvColumns<Row>
-    /** Up to so many rows after one, or from the first on. */
+    /** Returns up to `limit` rows after the given one, or from the first. */
     read: (after: Row | undefined, limit: number) => Promise<Row[]>
     note: () => Promise<unknown>
   },
@@ -34,7 +34,7 @@ export async function sendCsv<Row>(
   return reply.send(Readable.from(csvOf(columns, read), { objectMode: false })) as never
 }
 
-/** Rows as CSV (RFC 4180), read and written part by part until there are no more. */
+/** Yields rows as CSV (RFC 4180), batch by batch. */
 export async function* csvOf<Row>(
   columns: CsvColumns<Row>,
   read: (after: Row | undefined, limit: number) => Promise<Row[]>,
@@ -50,13 +50,13 @@ function lineOf(values: CsvValue[]): string {
 }
 
 /**
- * What a spreadsheet takes for a formula: at the beginning, after whatever it trims, also in full
- * width; and after what it may take for the end of a cell or line, as it does where its own
- * separator is the semicolon; there quotes may stand before it, as a field `""=1` is `=1`.
+ * Where a spreadsheet may see a formula: at the beginning of a cell, after white space that it trims,
+ * and after a character that it may take for the end of a cell (a semicolon in some countries), also
+ * in full-width forms or after quotes (`""=1` is read as `=1`).
  */
 const formula = /(?<=^|[;|\t\r\n])(?=[\s\p{Z}\p{C}"]*[=+\-@＝＋－＠﹦﹢﹣﹫])/gu
 
-/** Every cell is quoted; an apostrophe makes a formula a text, as externalIds are what anybody chose. */
+/** Quotes a cell. An apostrophe turns a formula into text: anybody can choose an externalId. */
 function cellOf(value: CsvValue): string {
   const text = typeof value === 'string' ? value.replace(formula, "'") : String(value ?? '')
   return `"${text.replaceAll('"', '""')}"`

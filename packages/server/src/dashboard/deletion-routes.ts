@@ -42,7 +42,7 @@ function requestRoutes(app: DashboardApp, { db }: DashboardContext): void {
       const { projectId, body } = request
       const actor = actorOf(request)
       const results: RequestedDeletion[] = []
-      // One after the other: each waits for the ingestion that holds browsers of that person.
+      // One after the other, because each may wait for locks of the ingestion.
       for (const personId of new Set(body.personIds)) {
         const { keepRecordings } = body
         const asked = { projectId, personId, keepRecordings, actor }

@@ -67,7 +67,7 @@ export function listAttempts(
 
 export type DeletionPreview = Reply<typeof previewEndpoint>['body']
 
-/** What would go with these persons and their recordings. */
+/** Counts what would be deleted with these persons. */
 export async function previewDeletion(
   sql: Sql,
   projectId: number,
@@ -130,7 +130,7 @@ const selectDeletion = (projectId: number) => fragment`
     where a.project_id = ${projectId} and a.job_id = job.id
   ) last on true`
 
-/** With the names of members who asked: members lie with no project. */
+/** Adds the names of requesting members; in a second query, because members have no project. */
 async function named(sql: Sql, rows: DeletionRow[]): Promise<DeletionRow[]> {
   const members = await sql<{ requester: string; name: string }>`
     select 'member:' || id as requester, name

@@ -144,7 +144,7 @@ function linkRoutes(app: DashboardApp, { db, publicUrl }: DashboardContext): voi
   })
 }
 
-/** What links to a recording lead to: the recording, without a word of whom it shows. */
+/** Shared links: they show a recording, but not whose it is. */
 export function sharedRoutes(app: DashboardApp, context: DashboardContext): void {
   const { db, recordings, log } = context
 
@@ -185,7 +185,7 @@ export function sharedRoutes(app: DashboardApp, context: DashboardContext): void
   })
 }
 
-/** `token` is as it stands in the link: the project, a dot, and what is a secret. */
+/** The token of a link is the project's id, a dot, and a secret. */
 async function existingLink(sql: Sql, token: string) {
   const [, project = '', secret = ''] = /^([1-9]\d{0,8})\.(.+)$/.exec(token) ?? []
   const projectId = Number(project)
@@ -201,7 +201,7 @@ function linkInvalid(): ApiError {
   )
 }
 
-/** Whom a session shows, which may not be somebody an erasure is at or was at. */
+/** The person of a session. Refuses a person who is being erased or was erased. */
 async function recordedPerson(tx: Sql, projectId: number, sessionId: string) {
   const { isRetired, personId } = await lockedSession(tx, projectId, sessionId)
   if (!isRetired) return personId

@@ -2,8 +2,8 @@ import type { SessionLink, SessionNote } from '@lethe/contract/dashboard-moments
 import { fragment, type Sql } from '../sql.ts'
 
 /**
- * Locks the browser of a session, so that it is not retired before the transaction ends: what an
- * erasure finds after the retirement is all there is. Undefined where there is no such session.
+ * Locks the browser of a session, so that it is not retired before the transaction ends: nothing may be
+ * written after the retirement. Returns undefined if there is no such session.
  */
 export async function lockSession(
   tx: Sql,
@@ -28,7 +28,7 @@ type Row<T> = Omit<T, 'member'> & { memberId: string; memberName: string | null 
 
 const authored = fragment`r.id, r.at_milliseconds as at, r.created_at as "createdAt"`
 
-/** In the order of their moments. */
+/** In the order of their times in the recording. */
 export async function listNotes(
   sql: Sql,
   projectId: number,
@@ -67,7 +67,7 @@ export async function insertNote(
   return withMember(note as Row<SessionNote>)
 }
 
-/** Whether there was one, of this member if one is named. */
+/** Deletes a note, only of this member if one is given. Returns whether there was one. */
 export async function deleteNote(
   tx: Sql,
   projectId: number,
@@ -81,15 +81,15 @@ export async function deleteNote(
   return deleted.length > 0
 }
 
-/** Where something of a member's stands. */
+/** The place and the author of a note or link. */
 interface Place {
   sessionId: string
-  /** Milliseconds since the recording's beginning. */
+  /** Milliseconds since the beginning of the recording. */
   at: number
   memberId: string
 }
 
-/** Those that work, newest first. */
+/** The valid links, newest first. */
 export async function listLinks(
   sql: Sql,
   projectId: number,
@@ -135,7 +135,7 @@ export async function deleteLink(
   return deleted.length > 0
 }
 
-/** A link that works at this moment, by the hash of its token. */
+/** A valid link, by the hash of its token. */
 export async function findSessionLink(
   sql: Sql,
   projectId: number,

@@ -23,7 +23,7 @@ import { homeRoutes, projectRoutes } from './project-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { systemRoutes } from './system-routes.ts'
 
-/** The dashboard's own API: who is asking, from where, and whether they may, before anything else. */
+/** The dashboard's API. Checks origin, sign-in and permission before anything else. */
 export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = async (
   app,
   context,
@@ -51,7 +51,7 @@ export const dashboardRoutes: FastifyPluginAsyncTypebox<DashboardContext> = asyn
     const { proof } = ruleOf(operationOf(request.routeOptions.schema))
     if (proof === 'recent for several') await refuseUnlessProven(context.db.sql, request, proof)
   })
-  answerUnchanged(app)
+  sendUnchanged(app)
   signInRoutes(app, context)
   linkRoutes(app, context)
   accountRoutes(app, context)
@@ -90,11 +90,10 @@ async function findProjectOf(request: FastifyRequest, db: Db): Promise<void> {
 }
 
 /**
- * Pages follow what happens by asking again, every second or two: that works through any proxy, over
- * any number of processes, and needs no connection of the database. What has not changed since is
- * given a 304 without a body.
+ * Responds with 304 if a GET has the same result as before. Pages poll every second or two, which works
+ * through any proxy and with any number of processes.
  */
-function answerUnchanged(app: FastifyInstance): void {
+function sendUnchanged(app: FastifyInstance): void {
   app.addHook('onSend', async (request, reply, payload) => {
     if (request.method !== 'GET' || reply.statusCode !== 200 || typeof payload !== 'string') {
       return payload

@@ -13,14 +13,14 @@ import {
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { pathOf } from '../http/unknown-paths.ts'
 
-/** The files of the dashboard as its build made them, in memory: they are few and small. */
+/** The built files of the dashboard, by path, in memory. */
 export type Pages = ReadonlyMap<string, PageFile>
 
 interface PageFile {
   bytes: Buffer
   type: string
   etag: string
-  /** Made when first asked for; undefined for what is compressed by itself. */
+  /** Compresses at the first call; undefined for formats that are already compressed. */
   gzipped: (() => Promise<Buffer>) | undefined
 }
 
@@ -40,8 +40,8 @@ const typeOf: Record<string, string> = {
 }
 
 /**
- * Reads the build of the dashboard; undefined where there is none. Its page is the same at every path,
- * so what it loads is named from the root, below the base path.
+ * Reads the build of the dashboard; returns undefined if there is none. All paths serve the same page,
+ * so its URLs are changed to absolute paths below the base path.
  */
 export async function readPages(folder: string, basePath = ''): Promise<Pages | undefined> {
   const names = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
@@ -117,15 +117,11 @@ export function pageRoutes(app: FastifyInstance, options: PageOptions): void {
   }
 }
 
-/** Paths of other routes, or of none: they are no pages of the dashboard. */
+/** Paths that are never pages of the dashboard. */
 const notPages = /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|\.well-known)(?:\/|$)/
 
-/**
- * Whether a request that met no route is somebody's browser at a page of the dashboard: those are
- * told apart in the browser and are all the same file here.
- */
+/** Whether an unrouted request is a browser that opens a page: all pages are the same file. */
 export function isForPage({ method, headers, raw }: FastifyRequest): boolean {
-  // Of a target in the absolute form too.
   const path = pathOf(raw.url ?? '')
   return (
     (method === 'GET' || method === 'HEAD') &&
@@ -151,9 +147,9 @@ export function sendPage(
   return reply.code(503).type('text/html; charset=utf-8').send(notBuilt)
 }
 
-/** Nothing inline, nothing from elsewhere, and no page of somebody else's around it. */
+/** Allows nothing inline, nothing from other origins, and no embedding. */
 function pagePolicy(replayUrl: string): string {
-  // Also this origin: the other one may not be reachable from where the page is.
+  // Also this origin, in case the other one cannot be reached.
   const frames = URL.canParse(replayUrl) ? `'self' ${new URL(replayUrl).origin}` : "'self'"
   return [
     "default-src 'none'",
@@ -191,7 +187,7 @@ function sendReplayFrame(
       'content-security-policy': replayPolicy(nonce, ancestors),
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
-      // Names in a recording are not even looked up.
+      // Prevents DNS lookups of names in a recording.
       'x-dns-prefetch-control': 'off',
     })
     .type('text/html; charset=utf-8')

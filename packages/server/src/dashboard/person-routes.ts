@@ -91,8 +91,7 @@ function pageRoutes(app: DashboardApp, { db }: DashboardContext): void {
       const id = personIdOf(params)
       const actor = actorOf(request)
       await db.begin(async (tx) => {
-        // Locked, so that it is this person that is written and not another one after it with the
-        // same externalId.
+        // Locked, so that a new person with the same externalId is not written instead.
         const locked = await lockPerson(tx, projectId, { personId: id })
         const facts = locked && (await findPersonFacts(tx, projectId, id))
         if (!facts) throw noSuchPerson()
@@ -149,7 +148,7 @@ async function existingPersonId(
   return id
 }
 
-/** The path's id of a person; what can be none is nobody's. */
+/** The person's id in the path. */
 function personIdOf({ personId }: { personId: string }): string {
   if (!isPersonId(personId)) throw noSuchPerson()
   return personId
@@ -159,7 +158,7 @@ function noSuchPerson(): ApiError {
   return new ApiError(personNotFound().code, 'No person with this id.')
 }
 
-/** A person's page as JSON text. Its properties are spliced in as they are stored, digit by digit. */
+/** A person as JSON text, with the properties exactly as they are stored. */
 async function personJson(sql: Sql, projectId: number, id: string): Promise<string | undefined> {
   const [summary] = await summarisePersons(sql, projectId, [id])
   const facts = await findPersonFacts(sql, projectId, id)
@@ -170,6 +169,6 @@ async function personJson(sql: Sql, projectId: number, id: string): Promise<stri
 }
 
 function sendJson(reply: FastifyReply, json: string): never {
-  // The contract's type is of what the text says.
+  // The contract has the type of the parsed text.
   return reply.type('application/json; charset=utf-8').send(json) as never
 }

@@ -8,10 +8,10 @@ import { failedDeletions } from '../failed-deletions.ts'
 import type { Position } from '../http/page.ts'
 import { fragment, join, type Sql } from '../sql.ts'
 
-/** Sessions of a person counted for a list; a person with more has that many or more. */
+/** Sessions of a person are counted up to this number. */
 const countedMaximum = 1_000
 
-/** The newest activity that is shown, and looked up of each kind. */
+/** The number of events that are shown, and read of each kind. */
 const activityMaximum = 100
 
 const stateOf = (projectId: number) => fragment`
@@ -28,10 +28,7 @@ const stateOf = (projectId: number) => fragment`
 const textOf = (name: 'name' | 'email') => fragment`
   case when jsonb_typeof(p.properties -> ${name}) = 'string' then p.properties ->> ${name} end`
 
-/**
- * These persons as rows of the list, in the order of their ids, the highest first. Sessions are
- * looked up browser by browser, and counted up to a thousand.
- */
+/** These persons as rows of the list, the highest id first. Counts up to a thousand sessions. */
 export function summarisePersons(
   sql: Sql,
   projectId: number,
@@ -68,7 +65,7 @@ export function summarisePersons(
     order by p.id desc`
 }
 
-/** The ids of the persons below `beforeId`, or of the newest ones, newest first. */
+/** The ids of persons, newest first, below `beforeId` or from the newest. */
 export function listPersonIds(
   sql: Sql,
   projectId: number,
@@ -84,9 +81,8 @@ export function listPersonIds(
 }
 
 /**
- * The ids of persons in a state of deletion, newest first, and of those the ones that have `folded`
- * (the search's form of a text; empty for all) in one of the fields the search looks at. They are
- * few beside all persons, so they are looked through one by one.
+ * The ids of persons in a state of deletion, newest first, whose searched fields contain `folded` (a
+ * case-folded text; empty for all). They are few, so this needs no index.
  */
 export function listPersonsByState(
   sql: Sql,
@@ -117,7 +113,7 @@ export interface PersonFacts {
   browsers: number
 }
 
-/** What the page of a person shows beside its summary; `properties` is JSON text. */
+/** What the page of a person shows besides its summary; `properties` is JSON text. */
 export async function findPersonFacts(
   sql: Sql,
   projectId: number,
@@ -132,7 +128,7 @@ export async function findPersonFacts(
   return facts
 }
 
-/** The deletion job that a person's page shows: the open one, the failed one, or what erased it. */
+/** The deletion job for a person's page: the open one, the failed one, or the one that erased it. */
 export async function findJobOfPerson(
   sql: Sql,
   projectId: number,
@@ -201,7 +197,7 @@ interface ActivityRow {
   keepRecordings: boolean | null
 }
 
-/** The newest of what happened to a person, newest first. */
+/** The history of a person, newest first. */
 export async function listPersonActivity(
   sql: Sql,
   projectId: number,

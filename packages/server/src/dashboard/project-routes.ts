@@ -81,17 +81,10 @@ function changingRoutes(app: DashboardApp, { db }: DashboardContext): void {
   app.route({
     ...createProjectEndpoint,
     handler: async (request, reply) => {
-      const actor = actorOf(request)
       const made = await db.begin(async (tx) => {
         const { project, ...keys } = await createProjectWithKeys(tx, request.body.name)
-        const { id } = project
-        await writeAudit(tx, {
-          action: 'project.created',
-          ...actor,
-          projectId: id,
-          subject: { kind: 'project', id: String(id) },
-        })
-        return { project: await readProjectSettings(tx, id), ...keys }
+        await writeAudit(tx, { ...noteOf(request, project.id), action: 'project.created' })
+        return { project: await readProjectSettings(tx, project.id), ...keys }
       })
       return reply.code(201).send(made)
     },
@@ -101,15 +94,9 @@ function changingRoutes(app: DashboardApp, { db }: DashboardContext): void {
     ...updateProject,
     handler: async (request) => {
       const { projectId, body } = request
-      const actor = actorOf(request)
+      const note = noteOf(request, projectId)
       const project = await db.begin(async (tx) => {
-        await writeAudit(tx, {
-          action: 'project.changed',
-          ...actor,
-          projectId,
-          subject: { kind: 'project', id: String(projectId) },
-          details: body,
-        })
+        await writeAudit(tx, { ...note, action: 'project.changed', details: body })
         return updateProjectSettings(tx, projectId, body)
       })
       return { project }
@@ -187,7 +174,6 @@ function identityKeyRoutes(app: DashboardApp, { db }: DashboardContext): void {
   })
 }
 
-/** Only a service that takes recordings has any use for these secrets. */
 function masterKeysOf(recordings: DashboardContext['recordings']) {
   if (!recordings) throw new ApiError('not_found', 'This service does not accept recordings.')
   return recordings.browserKeys.masterKeys

@@ -4,7 +4,7 @@ import type { getInstallState, getProjectSummary } from '@lethe/contract/dashboa
 import { failedDeletions } from '../failed-deletions.ts'
 import { fragment, type Sql } from '../sql.ts'
 
-/** What the navigation shows of a project on every screen. */
+/** What the navigation shows about a project on every screen. */
 export type ProjectSummary = Reply<typeof getProjectSummary>['body']
 
 export async function readProjectSummary(sql: Sql, projectId: number): Promise<ProjectSummary> {
@@ -62,13 +62,13 @@ export async function readInstallFacts(sql: Sql, projectId: number): Promise<Ins
 
 export type Home = Reply<typeof getHome>['body']
 
-/** As many days as a chart shows. */
+/** The number of days in a chart. */
 const days = 14
 
-/** A deletion has to be done within a month of its request. */
+/** A deletion must be completed within a month. */
 const dueDays = 30
 
-/** Newest rows that are counted by day: a project with more of them in two weeks sees fewer days. */
+/** The newest rows that are counted; a project with more in two weeks sees fewer days. */
 const countedMaximum = 200_000
 
 const today = fragment`(app_now() at time zone 'UTC')::date`

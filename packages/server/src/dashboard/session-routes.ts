@@ -75,7 +75,7 @@ async function existingSummary(sql: Sql, projectId: number, id: string): Promise
   return session
 }
 
-/** undefined for a filter that no session can pass, of an id that is none. */
+/** Returns undefined for a filter that nothing can match, such as an invalid id. */
 function filterOf({ from, to, ...rest }: SessionFilter): SessionFilter | undefined {
   const { personId, browserId } = rest
   if (personId !== undefined && !isPersonId(personId)) return undefined

@@ -11,13 +11,15 @@ export type SessionFilter = Omit<
   'limit' | 'cursor'
 >
 
-/** A session may still go on while its last chunk is younger: they come every 30 seconds at least. */
+/** A session is live while its last chunk is younger: there is one at least every 30 seconds. */
 const liveSeconds = 60
 
-/** Of its events, not of when they arrived: a browser may have been offline for hours. */
+/** By the times of its events, not of their arrival: a browser may have been offline for hours. */
 const seconds = fragment`
   coalesce(round(extract(epoch from
     coalesce(s.last_event_at - s.first_event_at, s.last_chunk_at - s.started_at))), 0)::integer`
+
+const lastAt = fragment`coalesce(s.last_event_at, s.last_chunk_at, s.started_at)`
 
 type SessionRow = Omit<SessionSummary, 'person'> & {
   personId: string | null
@@ -35,12 +37,12 @@ export interface SessionPage {
 }
 
 /**
- * Sessions looked at for one page by filters that no index helps with. A page of a rare kind may
- * come out short, or empty, and still not be the last one: no request takes longer than this many.
+ * How many sessions one request checks against filters that no index helps with. A page may thus be
+ * short or empty without being the last one.
  */
 const windowRows = 5_000
 
-/** Newest started first, or of the newest `windowSize` the first in another order: one page of it. */
+/** Returns one page: the newest first, or the newest `windowSize` in the order of `filter.sort`. */
 export async function listSessions(
   sql: Sql,
   projectId: number,
@@ -62,7 +64,7 @@ export async function listSessions(
       ? fragment`
           select s.* from (select s.* from sessions s where ${base} ${looked}) s
           where ${isRare} order by ${order} limit ${limit + 1}`
-      : // Each browser of a person gives a page at most: the work goes by browsers, not by sessions.
+      : // At most a page for each browser, so the work depends on browsers and not on sessions.
         fragment`
           select s.*
           from person_browsers l
@@ -109,7 +111,7 @@ export async function findSessionSummary(
   return row && summaryOf(row)
 }
 
-/** The sessions right before and after this one, of the same person or else of the same browser. */
+/** The sessions before and after this one, of the same person or, if anonymous, the same browser. */
 export async function findNeighbours(
   sql: Sql,
   projectId: number,
@@ -151,8 +153,7 @@ function selectSession(projectId: number, page: ReturnType<typeof fragment>) {
       s.dead_clicks as "deadClicks",
       coalesce(s.last_chunk_at, s.started_at) > app_now() - ${liveSeconds} * interval '1 second'
         and not b.retired as "isLive",
-      coalesce(coalesce(s.last_event_at, s.last_chunk_at, s.started_at) < l.linked_at, false)
-        as "isBeforeIdentification",
+      coalesce(${lastAt} < l.linked_at, false) as "isBeforeIdentification",
       p.id as "personId", p.external_id as "externalId",
       case when jsonb_typeof(p.properties -> 'name') = 'string' then p.properties ->> 'name' end
         as name,
@@ -163,7 +164,7 @@ function selectSession(projectId: number, page: ReturnType<typeof fragment>) {
     left join persons p on p.project_id = ${projectId} and p.id = l.person_id`
 }
 
-/** What indexes help with. */
+/** Conditions that indexes help with. */
 function baseConditions(
   projectId: number,
   { browserId, from, to }: SessionFilter,
@@ -181,7 +182,7 @@ function baseConditions(
   return conditions
 }
 
-/** What is looked at session by session. */
+/** Conditions that are checked session by session. */
 function rareConditions(projectId: number, filter: SessionFilter) {
   const { isIdentified, minimumSeconds, isBeforeIdentification, page, property } = filter
   const conditions = []
@@ -195,9 +196,10 @@ function rareConditions(projectId: number, filter: SessionFilter) {
   }
   if (isBeforeIdentification !== undefined) {
     conditions.push(
-      fragment`${isBeforeIdentification} = ${isBefore(projectId)} and exists (
+      fragment`exists (
         select from person_browsers l
-        where l.project_id = ${projectId} and l.browser_id = s.browser_id)`,
+        where l.project_id = ${projectId} and l.browser_id = s.browser_id
+          and ${isBeforeIdentification} = (${lastAt} < l.linked_at))`,
     )
   }
   if (page !== undefined) {
@@ -222,11 +224,6 @@ function rareConditions(projectId: number, filter: SessionFilter) {
   return conditions
 }
 
-const isBefore = (projectId: number) => fragment`coalesce((
-  select coalesce(s.last_event_at, s.last_chunk_at, s.started_at) < l.linked_at
-  from person_browsers l
-  where l.project_id = ${projectId} and l.browser_id = s.browser_id), false)`
-
 const troubleColumns = {
   errors: fragment`s.errors`,
   failed_requests: fragment`s.failed_requests`,
@@ -234,7 +231,7 @@ const troubleColumns = {
   dead_clicks: fragment`s.dead_clicks`,
 }
 
-/** As the dashboard names them: each of the others calls itself Chrome or Safari too. */
+/** The other browsers also call themselves Chrome or Safari. */
 const agents = {
   chrome: '^(?!.*(Edg|OPR|SamsungBrowser)).*(Chrome|CriOS|Chromium)/',
   edge: 'Edg(e|A|iOS)?/',

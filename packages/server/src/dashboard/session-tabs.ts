@@ -1,7 +1,7 @@
 import { listTabs } from '../recordings/session-store.ts'
 import type { Sql } from '../sql.ts'
 
-/** The tabs of a session as the player takes them, in the order they began. */
+/** The tabs of a session for the player, in the order they began. */
 export async function tabsOf(
   sql: Sql,
   projectId: number,

@@ -78,7 +78,7 @@ export function systemRoutes(app: DashboardApp, context: DashboardContext): void
   })
 }
 
-/** undefined for a filter that no entry can pass, of an id that is none. */
+/** Returns undefined for a filter that nothing can match, such as an invalid id. */
 function filterOf(
   asked: Omit<AuditFilter, 'projectId'> & { projectId?: string },
 ): AuditFilter | undefined {

@@ -18,7 +18,7 @@ export interface SystemFacts {
   now: string
 }
 
-/** What an operator wants to know of the whole installation, over all projects. */
+/** Facts about the whole installation, over all projects. */
 export async function readSystemFacts(sql: Sql): Promise<SystemFacts> {
   const [facts] = await sql<SystemFacts>`
     select pg_database_size(current_database())::float8 as "databaseBytes",

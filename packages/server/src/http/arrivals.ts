@@ -38,14 +38,13 @@ interface Arrival {
 }
 
 const sweepMilliseconds = 100
-/** Hundreds may have begun together: they are ended few at a time, so that others have their turn. */
+/** Hundreds may be due at once: few are ended per sweep, so that other work is not delayed. */
 const endedAtOnce = 5
 const sweepsForAll = 50
 
 /**
- * Reads bodies whole. A body that is on its way costs nobody else anything: one that arrives too
- * slowly is ended, and where bodies take too much memory the oldest one of the network that has the
- * most is ended.
+ * Reads whole bodies. Ends a body that arrives too slowly; if incomplete bodies take too much memory,
+ * ends the oldest one of the network that has the most.
  */
 export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = () => 0): ReadBody {
   const arrivals = new Set<Arrival>()
@@ -95,7 +94,7 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = (
       if (!arrivals.has(arrival)) return
       forget(arrival)
       payload.off('data', keep)
-      // What still comes is not kept.
+      // The rest of the body is discarded.
       if (error) payload.resume()
       done(error, error ? undefined : joined(parts))
     }
@@ -103,7 +102,7 @@ export function bodyReader(limits: ArrivalLimits = arrivalLimits, pace: Pace = (
       parts.push(part)
       if (arrival.bytes + part.length > maximum) finish(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE())
       else count(arrival, part.length)
-      // What is held back is not slow.
+      // The time in which we did not read does not count as slow.
       arrival.startedAt += holdBack(payload, pace(request, part.length / partBytes))
     }
     // Every body ends with 'close'; only one that broke off also has an error.
@@ -141,7 +140,7 @@ function endSlow(arrivals: ReadonlySet<Arrival>, limits: ArrivalLimits): void {
 
 function joined(parts: Buffer[]): Buffer {
   const body = Buffer.concat(parts)
-  // Nothing else is in those that are all of what was read from the connection at once.
+  // A part is a whole read from the connection, so nothing else uses its memory.
   for (const part of parts) release(part)
   return body
 }

@@ -4,8 +4,8 @@ export function basePathOf(publicUrl: string): string {
 }
 
 /**
- * Takes the base path off a request's target, in both of its forms. A proxy may have done so before:
- * targets without it are left as they are.
+ * Removes the base path from a request's target, which is a path or a URL. A proxy may already have
+ * removed it.
  */
 export function withoutBasePath(basePath: string): (target: string) => string {
   const before = new RegExp(`^(https?://[^/?#]*)?${basePath.replaceAll('.', '\\.')}(?=[/?#]|$)/?`)

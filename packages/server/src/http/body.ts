@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
 import type { ReadBody } from './arrivals.ts'
 
-// The standard has it since V8 11.4; the compiler's library does not know it yet.
+// In V8 since 11.4, but not yet in TypeScript's library.
 declare global {
   interface JSON {
     rawJSON(text: string): unknown
@@ -11,10 +11,10 @@ declare global {
   }
 }
 
-/** The levels properties may nest, the properties object itself being the first. */
+/** How deeply properties may nest; the properties object is the first level. */
 const depthMaximum = 20
 
-/** The digits PostgreSQL may have to write out for exponents: more would not fit the stored maximum. */
+/** PostgreSQL writes exponents out as digits: more of them would exceed the stored maximum. */
 const exponentDigitsMaximum = 262_144
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -57,16 +57,16 @@ function requireJson({ headers }: FastifyRequest): void {
 }
 
 /**
- * Reads a JSON body. Below the request's own fields, numbers that a double would change are kept as
- * they were written (as `JSON.rawJSON` values, which `JSON.stringify` prints back exactly). Fields
- * hold doubles: validation takes a rawJSON value for an object. A number beyond the range of a
- * double is refused, as it would turn into null, which in this API means "remove".
+ * Parses a JSON body. Numbers that a double would change are kept as written, as `JSON.rawJSON` values,
+ * which `JSON.stringify` prints exactly; but the fields of the body itself become doubles, because
+ * validation takes a rawJSON value for an object. Refuses a number beyond the range of a double: it
+ * would turn into null, which means "remove" in this API.
  */
 export function parseJsonBody(bytes: Buffer): unknown {
   refuseDeep(bytes)
   const text = decode(bytes)
   const value = withPlainFields(parse(text))
-  // U+0000 and unpaired surrogates can only come in as an escape.
+  // U+0000 and unpaired surrogates can only be written as an escape.
   checkValue(value, /\\u(?:0000|[dD][89a-fA-F])/.test(text))
   return value
 }
@@ -74,7 +74,7 @@ export function parseJsonBody(bytes: Buffer): unknown {
 const quote = 0x22
 const backslash = 0x5c
 
-/** Before it is parsed: a megabyte of nested arrays takes the parser a fifth of a second. */
+/** Checked before parsing: a megabyte of nested arrays takes the parser 200 ms. */
 function refuseDeep(bytes: Buffer): void {
   let depth = 0
   let isInText = false
@@ -164,7 +164,7 @@ function checkString(text: string): void {
   }
 }
 
-/** Whether a text can go to PostgreSQL and through a URL and come back unchanged. */
+/** Whether PostgreSQL and URLs can represent a text. */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed()
 }

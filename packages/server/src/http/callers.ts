@@ -14,14 +14,14 @@ declare module 'fastify' {
     caller?: Caller
   }
   interface FastifyInstance {
-    /** Every route there is. */
+    /** All routes. */
     everyRoute: readonly RouteOptions[]
   }
   interface FastifyRequest {
-    /** Throws on routes that no key and no path gives a project. */
+    /** Throws on a route without a project. */
     projectId: number
     projectIdIfAny: number | undefined
-    /** The id of the key the request came with; empty on routes that need none. */
+    /** The id of the request's key; empty on routes that need none. */
     keyId: string
   }
 }
@@ -40,7 +40,7 @@ export function requireCallers(app: FastifyInstance): void {
   app.decorateRequest('projectIdIfAny', undefined)
   app.decorateRequest('projectId', {
     getter() {
-      if (this.projectIdIfAny === undefined) throw new Error('This route is of no project')
+      if (this.projectIdIfAny === undefined) throw new Error('This route has no project')
       return this.projectIdIfAny
     },
     setter(id: number) {
@@ -58,8 +58,8 @@ export function answerTo(scope: FastifyInstance, caller: Caller): void {
 }
 
 /**
- * A scope of routes for a secret key. The key is asked for by the routes that were matched,
- * as the text of a URL can spell each of them in many ways.
+ * Requires a secret key for all routes of a scope. The check belongs to the matched route, because
+ * a URL can be spelled in many ways.
  */
 export function answerToSecretKeys(scope: FastifyInstance, authenticate: Authenticate): void {
   answerTo(scope, 'secret key')

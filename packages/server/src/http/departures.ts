@@ -2,23 +2,23 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 export interface DepartureLimits {
-  /** How long a response may wait for its reader, whatever it reads. */
+  /** How long a response may wait for its client, however little that reads. */
   graceSeconds: number
-  /** From then on it has to be read at this rate on average. */
+  /** After that, the client must read at this average rate. */
   leastBytesPerSecond: number
 }
 
 export const departureLimits: DepartureLimits = { graceSeconds: 30, leastBytesPerSecond: 8_192 }
 
-/** When bytes began to wait for the reader of a connection, and how many had been written by then. */
+/** When bytes began to wait for a client, and how many had been written by then. */
 interface Waiting {
   sinceMilliseconds: number
   bytesBefore: number
 }
 
 /**
- * Ends connections whose clients read too slowly what they asked for. It looks at connections and
- * not at responses, as to watch each one would cost every request something.
+ * Ends connections whose clients read too slowly. Watches connections, not responses, so that requests
+ * cost nothing more.
  */
 export function endSlowReaders(server: Server, limits: DepartureLimits = departureLimits): void {
   const connections = new Map<Socket, Waiting | undefined>()

@@ -19,7 +19,7 @@ export function errorHandler(log: Log) {
   }
 }
 
-/** Of requests that failed because of an outage: its code, for their line in the log. */
+/** The error code of requests that failed because of an outage, for the log. */
 const outages = new WeakMap<FastifyRequest, string>()
 
 function noteOutage(request: FastifyRequest, error: Error): void {
@@ -60,7 +60,7 @@ export function refusalOf(error: unknown): ApiError {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   const known = code === undefined ? undefined : refusals[code]
   if (known) return known()
-  // Before the database's codes: a client's body that breaks off has a code of the socket too.
+  // Checked first: a client's aborted body also has a code of the socket.
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new ApiError('invalid_request', 'The request is not valid.', { cause: error })
   }
@@ -76,12 +76,12 @@ export function refusalOf(error: unknown): ApiError {
 const unavailableCodes =
   /^(?:08...|25006|57P0[1-5]|57014|53[0-9]..|55P03|40001|40P01|25P03|ECONN\w+|EPIPE|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN|ENOTFOUND)$/
 
-/** Whether a fault means that the database is down or too busy, and not that a statement is wrong. */
+/** Whether the database is down or too busy; false for a wrong statement. */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof DatabaseUnreachable) return true
   const { code, message } = error as { code?: unknown; message?: unknown }
   if (typeof code === 'string') return unavailableCodes.test(code)
-  // The driver gives no codes to the faults of its own connection.
+  // The driver's own connection errors have no codes.
   return (
     typeof message === 'string' &&
     /^(?:Connection terminated|Client has encountered a connection error|Query read timeout|Client was closed)/.test(

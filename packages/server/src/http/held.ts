@@ -3,22 +3,22 @@ import { ApiError } from '../api-error.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** How often the database was held when the request arrived; -1: the request does not need it. */
+    /** The value of `holds()` when the request arrived; -1 for health checks and metrics. */
     holds: number
   }
 }
 
 export interface Held {
   isHeld(): boolean
-  /** How often it was held so far. */
+  /** How often requests have been held so far. */
   holds(): number
-  /** Where it takes a look to know: holds unless what was read so far came from the server from before. */
+  /** Checks that the database is still the same server, and holds if not. Needed behind a pooler. */
   confirm?(): Promise<void>
 }
 
 /**
- * While `isHeld`, everything but health and metrics is 503. So is what was let in before and comes to
- * its end after: it may have been read from a database that went back in time.
+ * Responds with 503 while `isHeld`, except to health checks and metrics. So do requests that arrived
+ * before and end after a hold: they may have read a database that went back in time.
  */
 export function refuseWhileHeld(app: FastifyInstance, { isHeld, holds, confirm }: Held): void {
   app.decorateRequest('holds', -1)

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** Returns an IPv4 address in its own form if a dual-stack socket reports it as IPv6. */
+/** Returns the IPv4 form of an IPv4 address that a dual-stack socket reports as IPv6. */
 export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
@@ -17,14 +17,12 @@ export function networkOf(address: string): string {
   return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
 }
 
-/**
- * Where a request came from, as exactly as a log needs it for years: a /24 of IPv4, a /48 of IPv6.
- */
+/** Where a request came from, coarse enough for a log kept for years: an IPv4 /24 or an IPv6 /48. */
 export function addressRangeOf(address: string): string {
   const network = networkOf(address)
   if (isIPv4(network)) return `${network.split('.').slice(0, 3).join('.')}.0/24`
   return `${network.split(':').slice(0, 3).join(':')}::/48`
 }
 
-/** By which our routes tell better-auth the address of a request; no client's header gets there. */
+/** Passes the address of a request to better-auth, which gets no headers of clients. */
 export const addressHeader = 'x-lethe-address'

@@ -34,7 +34,7 @@ export const openApiOptions = (basePath: string): FastifyDynamicSwaggerOptions =
     security: [{ secretKey: [] }],
   },
   transformObject: (given) => {
-    // Copied: what the router validates by stays as it is.
+    // Copied, because the router validates with these schemas.
     const document = structuredClone(
       'openapiObject' in given ? given.openapiObject : {},
     ) as Document
@@ -73,7 +73,7 @@ const named = {
   IngestError: IngestErrorBody,
 }
 
-/** A schema as the document has it. */
+/** A schema in the form of the document. */
 const plain = (schema: unknown): unknown =>
   JSON.parse(JSON.stringify(schema), (_key, value) => {
     const { patternProperties, ...rest } = value ?? {}
@@ -83,7 +83,7 @@ const plain = (schema: unknown): unknown =>
 
 const nameOf = new Map(Object.entries(named).map(([name, schema]) => [textOf(plain(schema)), name]))
 
-/** The same text for the same schema, in whatever order its keys stand. */
+/** The same text for equal schemas, whatever the order of their keys. */
 function textOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(textOf).join()}]`
@@ -91,7 +91,7 @@ function textOf(value: unknown): string {
   return `{${entries.sort().join()}}`
 }
 
-/** The same with references to named schemas, except `itself`. */
+/** Replaces named schemas by references, except `itself`. */
 function withNames(value: unknown, itself?: string): unknown {
   if (typeof value !== 'object' || value === null) return value
   const name = nameOf.get(textOf(value))
@@ -100,7 +100,7 @@ function withNames(value: unknown, itself?: string): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withNames(one)]))
 }
 
-/** Says what every route has in common, and what a schema of a route cannot say. */
+/** Adds what all routes have in common, and what a route's schema cannot express. */
 function complete(path: string, operation: Operation): void {
   for (const parameter of operation.parameters ?? []) {
     if (parameter.schema.default !== undefined) parameter.required = false
@@ -112,9 +112,9 @@ function complete(path: string, operation: Operation): void {
     operation.requestBody = { required: true, content: { 'application/octet-stream': { schema } } }
   }
   if (operation.operationId === 'readSessionEvents') {
-    const answer = operation.responses[200]
-    if (answer?.content) {
-      answer.content = { 'application/x-ndjson': answer.content['application/json'] }
+    const response = operation.responses[200]
+    if (response?.content) {
+      response.content = { 'application/x-ndjson': response.content['application/json'] }
     }
   }
   const schema = plain(isIngestion ? IngestErrorBody : ErrorBody)
@@ -130,7 +130,7 @@ function complete(path: string, operation: Operation): void {
   }
 }
 
-/** The page of the API asks its own origin for all it needs; its styles are partly inline. */
+/** The API page loads everything from its own origin; some of its styles are inline. */
 export const docsPolicy = [
   "default-src 'none'",
   "script-src 'self'",

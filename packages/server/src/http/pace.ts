@@ -5,7 +5,7 @@ import { networkOf } from './network.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whether it came with a working secret key, or from a signed-in member. */
+    /** Whether it has a valid secret key or a signed-in member. */
     isKnown: boolean
   }
 }
@@ -25,8 +25,8 @@ export const partBytes = 65_536
 const readRequests = 0.25
 
 /**
- * Counts what is served to a request's network, and returns for how many milliseconds this request is
- * to wait: at most `longestMilliseconds`, for which nothing more is counted.
+ * Counts `requests` for the request's network, and returns how many milliseconds this request has to
+ * wait. At the maximum, `longestMilliseconds`, nothing more is counted.
  */
 export type Pace = (request: FastifyRequest, requests: number) => number
 
@@ -36,7 +36,7 @@ const networksMaximum = 100_000
 
 /** Backends and members are not slowed down. */
 export function pacing({ requestsPerSecond, burstRequests }: PaceLimits): Pace {
-  /** The time at which each network's requests so far are served. */
+  /** By network, when all its requests so far are served. */
   const servedAt = new Map<string, number>()
   const spacing = 1_000 / requestsPerSecond
   return (request, requests) => {
@@ -52,15 +52,15 @@ export function pacing({ requestsPerSecond, burstRequests }: PaceLimits): Pace {
 }
 
 /**
- * Spaces out the requests of one network of strangers: one that asks for much waits, and is refused
- * where it would wait for long. Without a pace, only what was refused for asking too often waits.
+ * Spaces out requests without a key or sign-in, per network: they wait, or are refused if the wait
+ * would be long. Without limits, only responses with 429 wait.
  */
 export function spaceOut(app: FastifyInstance, pace: Pace): void {
   app.decorateRequest('isKnown', false)
   const counted = new WeakSet<FastifyRequest>()
   const paceOf = (request: FastifyRequest) =>
     pace(request, request.method === 'GET' ? readRequests : 1)
-  // After the key or the sign-in was looked at, and before anything of a body is read.
+  // After the key or sign-in is checked, and before the body is read.
   app.addHook('preParsing', (request, _reply, payload, done) => {
     if (waitsForNobody(request)) return done(null, payload)
     counted.add(request)
@@ -70,7 +70,7 @@ export function spaceOut(app: FastifyInstance, pace: Pace): void {
     else done(tooMany())
   })
   app.addHook('onSend', (request, reply, payload, done) => {
-    // What was refused before has not waited yet.
+    // A request that was refused earlier has not waited yet.
     const wait = waitsForNobody(request) || counted.has(request) ? 0 : paceOf(request)
     const longest = Math.max(wait, reply.statusCode === 429 ? refusedMilliseconds : 0)
     if (longest === 0) done(null, payload)

@@ -1,10 +1,10 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { invalid } from '../api-error.ts'
 
-/** What decides a row's place in its list, by name: texts without spaces, of ASCII. */
+/** The fields that decide a row's place in its list: ASCII without spaces. */
 export type Position<Name extends string> = Record<Name, string>
 
-/** Creates and reads the cursors of lists: opaque, and good only for the list they came from. */
+/** Creates and reads cursors, which are opaque and valid only for their list. */
 export interface Cursors {
   /** `list` names the list with everything that decides its rows (project, search, filters). */
   encode(list: readonly unknown[], position: readonly string[]): string
@@ -13,8 +13,8 @@ export interface Cursors {
 }
 
 /**
- * Reads one page of a list. `names` are the fields of a row that decide its place; `read` returns
- * up to `count` rows that come after a position, or from the beginning.
+ * Reads a page of a list. `names` are the fields that decide a row's place; `read` returns up to
+ * `count` rows after a position, or from the beginning.
  */
 export async function readPage<Name extends string, Row extends Position<Name>>(
   { cursors, list, limit, cursor }: PageOptions,
@@ -59,8 +59,8 @@ const macBytes = 16
 
 export function cursorsSignedWith(key: Buffer): Cursors {
   const secret = key.toString('base64')
-  // SHA-3 takes its key in front, unlike SHA-2, which needs HMAC; and a HMAC object for each page
-  // costs the garbage collector more than the page.
+  // SHA-3 with the key in front is a secure MAC. (SHA-2 would need HMAC, whose object per page costs
+  // the garbage collector more than the page.)
   const macOf = (list: readonly unknown[], position: string) =>
     hash('sha3-256', secret + JSON.stringify([...list, position]), 'buffer').subarray(0, macBytes)
   return {
@@ -73,7 +73,7 @@ export function cursorsSignedWith(key: Buffer): Cursors {
       const position = bytes.subarray(macBytes).toString('latin1')
       const isOurs =
         bytes.length > macBytes &&
-        // Characters that base64 passes over would make a second cursor out of one.
+        // Base64 decoding ignores invalid characters, so one cursor could have several forms.
         bytes.toString('base64url') === cursor &&
         timingSafeEqual(bytes.subarray(0, macBytes), macOf(list, position))
       if (!isOurs) throw invalid('/query/cursor', 'is not a cursor of this list')

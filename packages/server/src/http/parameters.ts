@@ -1,6 +1,6 @@
 import { invalid } from '../api-error.ts'
 
-/** Whether a text in a path has the form of an id; other texts match no row. */
+/** Whether a text has the form of an id; other texts match no row. */
 export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)
 }
@@ -10,7 +10,7 @@ export function isPersonId(text: string): boolean {
   return /^[1-9]\d{0,18}$/.test(text) && BigInt(text) < 2n ** 63n
 }
 
-/** An instant of a URL, `2026-11-27` or `2026-11-27T22:58:33.120Z`, in the second form. */
+/** Reads a date or time of a URL; returns it as in `2026-11-27T22:58:33.120Z`. */
 export function instantOf(text: string, path: string): string {
   const isInstant = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z)?$/.test(text)
   const instant = new Date(isInstant ? text : Number.NaN)

@@ -3,15 +3,15 @@ import { ApiError } from '../api-error.ts'
 
 type Query = Record<string, string | string[]> & { [broken]?: string }
 
-/** What is wrong with a query: the router's parser of queries may not throw. */
+/** Holds the error of a query, because the router's query parser must not throw. */
 const broken = Symbol('broken query')
 
-/** Names one person: forms write a space as `+`, but an id written by hand may contain a `+`. */
+/** Forms write a space as `+`, but an externalId written by hand may contain a `+`. */
 const exactName = 'externalId'
 
 /**
- * Returns the query as names and texts. A repeated name gives a list, which no parameter takes; of
- * more than two, only two are kept, as thousands fit into a URL.
+ * Returns the names and texts of a query. A repeated name becomes a list of two, which no parameter
+ * accepts.
  */
 export function parseQuery(text: string): Query {
   const query: Query = Object.create(null)
@@ -41,7 +41,7 @@ function decode(text: string): string {
 export function refuseBrokenQueries(app: FastifyInstance): void {
   // With a callback: a promise for each hook and request costs a tenth of a request.
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    // The router takes a # for the end of the path: `a#` would be `a`.
+    // The router ends the path at a #, so `a#` would be `a`.
     const hasFragment = request.raw.url?.includes('#')
     const issue = hasFragment ? 'Write a # in a URL as %23.' : (request.query as Query)[broken]
     done(issue === undefined ? null : new ApiError('invalid_request', issue), payload)

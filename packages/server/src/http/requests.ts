@@ -3,15 +3,14 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, invalid } from '../api-error.ts'
 import { type Pace, partBytes } from './pace.ts'
 
-/** Asks the client for the body it holds back; undefined once that was done. */
+/** Asks the client to send its body; undefined once it was asked. */
 const sendContinue = Symbol('send continue')
 
 type Expecting = IncomingMessage & { [sendContinue]?: () => void }
 
 /**
- * Handles what Node would respond to by itself: `Expect` and a missing `Host` are refused in the one
- * error shape, and a client that waits for `100 Continue` is sent it when its body is about to be
- * read, and not before it is known.
+ * Handles what Node would respond to by itself: refuses `Expect` and a missing `Host` in the common
+ * error shape, and sends `100 Continue` only after authentication, when the body is about to be read.
  */
 export function handleExpectations(server: Server): void {
   // A client that closes its half of the connection after its request still gets the response.
@@ -23,7 +22,7 @@ export function handleExpectations(server: Server): void {
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
-/** Called right before a body is read. */
+/** Call this right before reading a body. */
 export function continueRequest(request: Expecting): void {
   request[sendContinue]?.()
   delete request[sendContinue]
@@ -35,8 +34,8 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * HTTP/1.1 asks for exactly one Host; two are how requests are smuggled past proxies. Of two keys a
- * proxy may check the one and Node reads the other.
+ * Requires exactly one Host (HTTP/1.1) and at most one key. Of two, a proxy could check one and Node
+ * use the other.
  */
 export function refuseAmbiguousHeaders(request: IncomingMessage): void {
   const { rawHeaders, httpVersion } = request
@@ -49,19 +48,19 @@ export function refuseAmbiguousHeaders(request: IncomingMessage): void {
     else if (name.length === 13 && name.toLowerCase() === 'authorization') keys += 1
   }
   if (keys > 1) throw invalid('/headers/authorization', 'must be sent only once')
-  // Node takes `gzip, chunked` and decompresses nothing; a proxy may.
+  // Node accepts `gzip, chunked` without decompressing; a proxy may decompress it.
   if (!/^chunked$/i.test(coding)) throw invalid('/headers/transfer-encoding', 'must be chunked')
   if (hosts === 1 || (hosts === 0 && httpVersion === '1.0')) return
   throw invalid('/headers/host', 'must be sent exactly once')
 }
 
-/** The router takes the first letter of a target for its slash: `*` would be `/`. */
+/** The router ignores the first character of a target, so `*` would be `/`. */
 export function refuseStrangeTarget({ url = '' }: IncomingMessage): void {
   if (url.startsWith('/') || /^https?:\/\//i.test(url)) return
   throw strangeTarget()
 }
 
-/** What is wrong with a target that the router cannot read. */
+/** The error for a target that the router cannot read. */
 export function refusalOfTarget(target: string): ApiError {
   try {
     decodeURI(target)
@@ -104,8 +103,8 @@ function refuseBody({ method, raw, headers }: FastifyRequest): void {
 }
 
 /**
- * Refuses conditions, as nothing here has a version that they could name: to go on would do what
- * the client asked not to do. To return a read in full is within what `If-None-Match` asks for.
+ * Refuses conditional headers, because resources have no ETags to compare: ignoring the condition
+ * could do what the client wanted to prevent. `If-None-Match` on a read is harmless.
  */
 export function refuseConditions(scope: FastifyInstance): void {
   scope.addHook('preParsing', ({ method, headers }, _reply, payload, done) => {
@@ -119,14 +118,14 @@ export function refuseConditions(scope: FastifyInstance): void {
 const conditionsOfReads = ['if-match', 'if-unmodified-since']
 const conditionsOfWrites = [...conditionsOfReads, 'if-none-match']
 
-/** How much of a refused body is read and discarded, so that its client sees the response. */
+/** How much of a refused body is read and discarded, so that the client sees the response. */
 const drainBytesMaximum = 16 * 1_048_576
 const drainMilliseconds = 10_000
 const silenceMilliseconds = 1_000
 
 /**
- * Sends a refusal when the body that it refuses has been sent: a client that is still sending
- * sees a broken connection and no status. What is too large or too slow for that is cut off.
+ * Delays a refusal until the client has sent its body: a client that is still sending would see a
+ * broken connection and no status. A body that is too large or too slow is cut off.
  */
 export function answerAfterBodies(app: FastifyInstance, pace: Pace): void {
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -136,7 +135,7 @@ export function answerAfterBodies(app: FastifyInstance, pace: Pace): void {
       if (!isWhole) reply.header('connection', 'close')
       done(null, payload)
     }
-    // Its client waits for the response before it sends the body, if it then does.
+    // The client waits for the response before it sends the body.
     if (raw[sendContinue]) goOn(false)
     else drain(request, pace, goOn)
   })

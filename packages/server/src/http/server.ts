@@ -42,25 +42,25 @@ export interface ServerOptions {
   metrics: Metrics
   readBody: ReadBody
   pace: Pace
-  /** For what cannot be routed under /v1. */
+  /** For requests under /v1 that cannot be routed. */
   authenticate: Authenticate
-  /** For what cannot be routed under /ingest. */
+  /** For requests under /ingest that cannot be routed. */
   handleIngestError: ErrorHandler
   sendPage?: SendPage | undefined
   departureLimits?: DepartureLimits | undefined
   /** The proxies whose X-Forwarded-For is trusted: their number or their addresses. */
   trustProxy?: number | string[] | undefined
-  /** As in `/lethe`, which requests may have in front of their paths. */
+  /** As in `/lethe`: a prefix that paths of requests may have. */
   basePath?: string | undefined
 }
 
 const urlBytesMaximum = 8_192
 
-/** Returns a server without routes: what every route needs and no noun owns. */
+/** Creates the server without routes. */
 export function httpServer(options: ServerOptions) {
   const app = Fastify(fastifyOptions(options)).withTypeProvider<TypeBoxTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
-  // Responses are built from checked rows; the tests compare them with the contract's schemas.
+  // Not checked here: the tests compare responses with the contract's schemas.
   app.setSerializerCompiler(() => JSON.stringify)
   app.setErrorHandler(errorHandler(options.log))
   addJsonParser(app, options.readBody)
@@ -96,7 +96,7 @@ function fastifyOptions({
     genReqId: () => randomUUID(),
     bodyLimit: bodyBytesMaximum,
     requestTimeout: 30_000,
-    // Without any progress.
+    // The time without any progress.
     connectionTimeout: 60_000,
     keepAliveTimeout: 65_000,
     forceCloseConnections: 'idle',
@@ -105,19 +105,19 @@ function fastifyOptions({
       headersTimeout: 10_000,
       connectionsCheckingInterval: 5_000,
       maxHeaderSize: 32_768,
-      // Refused by us, in the one error shape.
+      // We refuse it ourselves, in the common error shape.
       requireHostHeader: false,
     },
     routerOptions: {
-      // An id of 200 characters is up to 2,400 bytes of a URL; longer ones get their 404 from us.
+      // An externalId of 200 characters takes up to 2,400 bytes; longer ones get their 404 from us.
       maxParamLength: urlBytesMaximum,
       querystringParser: parseQuery,
     },
-    // `__proto__` is a property key like any other; nothing here copies bodies key by key.
+    // `__proto__` is a valid property key; nothing here copies bodies key by key.
     onProtoPoisoning: 'ignore',
     onConstructorPoisoning: 'ignore',
-    // A URL that cannot be routed reaches no route and no hook; whose request it is comes first here
-    // too. Its text decides nothing but which refusal it gets.
+    // A URL that cannot be routed reaches no hook, so authentication happens here. The path decides
+    // only which refusal is sent.
     frameworkErrors: (error, request, reply) => {
       const target = request.raw.url ?? ''
       const path = pathOf(target)
@@ -133,7 +133,7 @@ function fastifyOptions({
   }
 }
 
-// The hooks below take a callback: a promise for each hook and request costs a tenth of a request.
+// The hooks below use callbacks: promises would cost a tenth of the time of a request.
 
 function observeRequests(app: FastifyInstance, { log, metrics }: ServerOptions): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -169,8 +169,8 @@ function observeRequests(app: FastifyInstance, { log, metrics }: ServerOptions):
 }
 
 /**
- * A connection that was in use when the closing began goes idle with its response, and would then be
- * kept for the client's next request, which never comes.
+ * Closes connections that become idle while the server closes: they would be kept open for a next
+ * request.
  */
 function closeConnectionsThatGoIdle(app: FastifyInstance): void {
   let sweeping: NodeJS.Timeout | undefined
@@ -182,7 +182,7 @@ function closeConnectionsThatGoIdle(app: FastifyInstance): void {
 
 const brokenMilliseconds = 2_000
 
-/** Responds to what is not HTTP that Fastify could route: its parts never reach a route or a hook. */
+/** Responds to invalid HTTP, which reaches no route and no hook. */
 function answerBrokenRequest(
   error: Error & { code?: string; rawPacket?: unknown },
   socket: Socket,
@@ -194,7 +194,7 @@ function answerBrokenRequest(
   const refusal = refusalOfBroken(error)
   const requestId = randomUUID()
   const body = JSON.stringify(refusal.body(requestId))
-  // Its client may keep its half open without end.
+  // The client may keep its half of the connection open.
   setTimeout(() => socket.destroy(), brokenMilliseconds).unref()
   const head =
     `HTTP/1.1 ${refusal.status} ${refusal.code}\r\nContent-Type: application/json; charset=utf-8\r\n` +

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 
-/** Sends the page of the dashboard that a request without a route is for, if it is for one. */
+/** Sends a page of the dashboard if the request is for one; otherwise returns undefined. */
 export type SendPage = (request: FastifyRequest, reply: FastifyReply) => unknown
 
-/** Refuses what matches no route before its body is read, of whatever size and type that is. */
+/** Refuses requests that match no route before their body is read. */
 export function refuseUnknownRoutes(app: FastifyInstance, sendPage: SendPage | undefined): void {
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.is404) return done()
@@ -18,7 +18,7 @@ export function refuseUnknownRoutes(app: FastifyInstance, sendPage: SendPage | u
   })
 }
 
-/** Below `prefix`, only the scope's callers learn what exists. */
+/** Refuses unknown paths below `prefix` after authentication: only the scope's callers see them. */
 export function refuseUnknownBelow(scope: FastifyInstance, prefix: string): void {
   for (const url of [prefix, `${prefix}/*`]) {
     scope.route({
@@ -34,7 +34,7 @@ export function refuseUnknownBelow(scope: FastifyInstance, prefix: string): void
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Stands for paths without a route. */
+    /** Whether the route matches all unknown paths. */
     isUnknown?: boolean
   }
 }

@@ -4,14 +4,13 @@ import type { TObject, TSchema } from 'typebox'
 import { ApiError } from '../api-error.ts'
 
 const ajv = new Ajv({ useDefaults: true, strict: false })
-// Formats document what we return; what we accept has its own rules in the handlers.
+// Formats only document responses; handlers check what requests contain.
 for (const format of ['date-time', 'uuid']) ajv.addFormat(format, true)
 
 /**
- * Validates a part of a request. A JSON body has types of its own and is taken as given; the text
- * of a URL is read as what its schema says, and only in its plain form: `50` and `true`, not
- * `5e1`, ` 50` or `TRUE`. A schema is compiled for its first request: all of them are a third of
- * the time of a start.
+ * Validates a part of a request. Query parameters are converted to the types of their schema, but only
+ * from their plain form: `50` and `true`, not `5e1`, ` 50` or `TRUE`. Compiles a schema when it is
+ * first used: compiling all takes a third of the start.
  */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   let check: ValidateFunction | undefined
@@ -54,7 +53,7 @@ function refusal(httpPart: string, error: ErrorObject | undefined): ApiError {
   })
 }
 
-/** The field of the contract, and the place in its list. Deeper down stand the caller's own keys. */
+/** The field, and the position in its list. Deeper levels have the caller's own keys. */
 function placeOf(error: ErrorObject | undefined): [field?: string, position?: string] {
   const [, field = '', position = ''] = error?.instancePath.split('/') ?? []
   if (field !== '') return /^\d+$/.test(position) ? [field, position] : [field]

@@ -30,8 +30,8 @@ export type Operation =
 export type Access = 'anyone' | 'any member' | Permission
 
 /**
- * That the member has proved who they are within the last minutes, by the password and the second
- * factor where there is one; with `recent for several`, only to delete more than one person.
+ * `recent`: the member has confirmed their password, and second factor if there is one, within the last
+ * minutes. `recent for several`: only to delete more than one person.
  */
 export type Proof = 'recent' | 'recent for several'
 
@@ -41,9 +41,9 @@ export interface Rule {
 }
 
 /**
- * The one place that says who may do what, and what a stolen sign-in is not enough for: an endpoint
- * that is not in it does not compile. What changes the password or the second factor takes them in
- * the request itself, however recent another proof is.
+ * Who may call each endpoint, and for what a stolen sign-in is not enough. An endpoint that is missing
+ * here does not compile. Requests that change the password or second factor always contain a proof
+ * themselves.
  */
 export const access: Record<Operation, Access | Rule> = {
   getMe: 'anyone',
@@ -151,10 +151,10 @@ const member: Permission[] = [
   'keys.read',
   'members.read',
 ]
-/** Deleting persons goes by no role: it is given to each member or not. */
+/** Deleting persons does not depend on the role: it is a permission of each member. */
 const all = permissions.filter((one) => one !== 'persons.delete')
 
-/** What each role may do. That only owners touch owners is a rule of its own: see mayManage. */
+/** What each role may do. Only owners may manage owners: see mayManage. */
 const permissionsOfRole: Record<Role, readonly Permission[]> = {
   owner: all,
   admin: all,
@@ -175,9 +175,8 @@ export function permissionsOf({ role, mayDeletePersons }: Rights): Permission[] 
 }
 
 /**
- * Whether `acting`, who has members.write, may give these rights, take them away, or make a link by
- * which somebody comes to have them: nobody gives more than they have, and only an owner is above
- * owners.
+ * Whether `acting`, who has members.write, may grant or revoke these rights, or create a link that
+ * grants them. Nobody may grant more than they have, and only owners may manage owners.
  */
 export function mayManage(acting: Rights, rights: Rights): boolean {
   if (acting.role === 'owner') return true

@@ -29,7 +29,7 @@ import {
 } from './store.ts'
 import { limitProofs } from './tries.ts'
 
-/** What members do with their own name, password, second factor and sign-ins. */
+/** A member's own name, password, second factor and sign-ins. */
 export function accountRoutes(app: DashboardApp, context: DashboardContext): void {
   passwordRoutes(app, context)
   secondFactorRoutes(app, context)
@@ -53,12 +53,12 @@ function passwordRoutes(app: DashboardApp, context: DashboardContext): void {
     handler: async (request, reply) => {
       const { currentPassword, newPassword, ...factor } = request.body
       const { id } = await prove(context, request, { ...factor, password: currentPassword })
-      const answer = await (await signIn()).api.changePassword({
+      const response = await (await signIn()).api.changePassword({
         body: { currentPassword, newPassword, revokeOtherSessions: true },
         headers: headersOf(request),
         asResponse: true,
       })
-      const { token } = await takeAnswer<{ token: string }>(request, reply, answer)
+      const { token } = await relay<{ token: string }>(request, reply, response)
       await noteProof(db.sql, { token })
       // The old password may have been stolen.
       await db.begin(async (tx) => {
@@ -95,15 +95,15 @@ function secondFactorRoutes(app: DashboardApp, context: DashboardContext): void 
       const { hasSecondFactor } = await prove(context, request, request.body)
       if (hasSecondFactor) throw alreadyThere()
       await noteProof(db.sql, { id: memberOf(request).signInId })
-      const answer = await (await signIn()).api.enableTwoFactor({
+      const response = await (await signIn()).api.enableTwoFactor({
         body: { password },
         headers: headersOf(request),
         asResponse: true,
       })
-      const { totpURI, backupCodes } = await takeAnswer<{
+      const { totpURI, backupCodes } = await relay<{
         totpURI: string
         backupCodes: string[]
-      }>(request, reply, answer)
+      }>(request, reply, response)
       const secret = new URL(totpURI).searchParams.get('secret') ?? ''
       return { uri: totpURI, secret, recoveryCodes: backupCodes }
     },
@@ -114,10 +114,10 @@ function secondFactorRoutes(app: DashboardApp, context: DashboardContext): void 
     handler: async (request, reply) => {
       const { memberId, signInId } = memberOf(request)
       await limitProofs(db.sql, signInId)
-      const answer = await tryCode(context, headersOf(request), memberId, request.body.code)
-      if (!answer) throw codeWrong()
-      await takeAnswer(request, reply, answer)
-      await noteProof(db.sql, { token: tokenOf(answer) })
+      const response = await tryCode(context, headersOf(request), memberId, request.body.code)
+      if (!response) throw codeWrong()
+      await relay(request, reply, response)
+      await noteProof(db.sql, { token: tokenOf(response) })
       await note(db.sql, request, 'member.second_factor_added')
       return {}
     },
@@ -129,12 +129,12 @@ function secondFactorRoutes(app: DashboardApp, context: DashboardContext): void 
       const { password } = request.body
       const { id } = await prove(context, request, request.body)
       await deletePasskeysOf(db.sql, id)
-      const answer = await (await signIn()).api.disableTwoFactor({
+      const response = await (await signIn()).api.disableTwoFactor({
         body: { password },
         headers: headersOf(request),
         asResponse: true,
       })
-      await takeAnswer(request, reply, answer)
+      await relay(request, reply, response)
       await note(db.sql, request, 'member.second_factor_removed')
       return {}
     },
@@ -174,23 +174,23 @@ async function note(sql: Sql, request: FastifyRequest, action: AccountAction): P
   })
 }
 
-/** The token of the new sign-in; the body has that of the previous one. */
-function tokenOf(answer: Response): string {
-  const cookies = answer.headers.getSetCookie().join('\n')
+/** The token of the new sign-in, from its cookie: the body has that of the previous one. */
+function tokenOf(response: Response): string {
+  const cookies = response.headers.getSetCookie().join('\n')
   const [, value = ''] = /\.session_token=([^;\n]+)/.exec(cookies) ?? []
   // A signature follows.
   return decodeURIComponent(value).split('.')[0] ?? ''
 }
 
-/** What better-auth returned, its cookies passed on; what it refuses is a wrong password or code. */
-async function takeAnswer<Body>(
+/** Relays the cookies of better-auth's response and returns its body; throws if it refused. */
+async function relay<Body>(
   request: FastifyRequest,
   reply: FastifyReply,
-  answer: Response,
+  response: Response,
 ): Promise<Body> {
-  relayCookies(answer.headers, request, reply)
-  const body = (await answer.json()) as Body & { code?: string }
-  if (answer.ok) return body
+  relayCookies(response.headers, request, reply)
+  const body = (await response.json()) as Body & { code?: string }
+  if (response.ok) return body
   if (body.code === 'TOTP_ALREADY_ENABLED') throw alreadyThere()
   if (body.code === 'TOTP_NOT_ENABLED') {
     throw new ApiError(

@@ -7,9 +7,9 @@ import type { Sql } from '../sql.ts'
 import { type ArchivedEntry, deleteAudit, readAuditToArchive } from './audit-store.ts'
 
 /*
- * A blob of the archive is a line of JSON and sealed bytes: entries as JSON lines, compressed. Their key
- * is in the first line, wrapped by the master key. No entry names a person or a recording, so that an
- * erasure has nothing to look for here.
+ * A blob of the archive is a line of JSON, which holds a data key wrapped by the master key, and sealed
+ * bytes: entries as compressed JSON lines. No entry names a person or a recording, so an erasure need
+ * not look here.
  */
 
 const prefix = 'audit/archive/'
@@ -25,8 +25,8 @@ interface Store {
 }
 
 /**
- * Moves the entries that are older than so many seconds to the blob store; returns how many. An entry
- * is deleted once it is stored: after a crash in between it is archived twice, with the same id.
+ * Moves entries older than `seconds` to the blob store; returns their number. Entries are deleted after
+ * they are stored: a crash in between archives them twice, with the same ids.
  */
 export async function archiveAudit(
   sql: Sql,
@@ -59,7 +59,7 @@ async function sealed(masterKeys: MasterKeys, entries: ArchivedEntry[]): Promise
   return Buffer.concat([Buffer.from(`${header}\n`), bytes])
 }
 
-/** The archived entries as JSON lines, blob by blob, the oldest first. Throws `SealBroken`. */
+/** Yields the archived entries as JSON lines, oldest first. Throws `SealBroken`. */
 export async function* readAuditArchive({ blobs, masterKeys }: Store): AsyncGenerator<string> {
   const keys = (await Array.fromAsync(blobs.list(prefix))).sort()
   for (const name of keys) {

@@ -13,19 +13,19 @@ export async function keepAudit(sql: Sql, days: number): Promise<void> {
 export interface AuditNote {
   action: AuditAction
   memberId: string | null
-  /** An API key that did it, where no member did. */
+  /** The API key, if the action was not a member's. */
   keyId?: string
   /** null for the command line. */
   addressRange: string | null
   projectId?: number
-  /** The internal id of whom it is about. It is forgotten when the person is erased. */
+  /** The internal id of the person it is about; removed when the person is erased. */
   personId?: string | null
   subject?: { kind: NonNullable<AuditEntry['subject']>['kind']; id: string }
-  /** Names of settings and plain facts; never a property, nor anything of a person but its id. */
+  /** Names of settings and plain facts; never personal data. */
   details?: AuditEntry['details']
 }
 
-/** Logs what a member did, in the transaction that does it if there is one. */
+/** Logs an action. Call it in the transaction of the action, if there is one. */
 export async function writeAudit(sql: Sql, note: AuditNote): Promise<void> {
   const { action, memberId, keyId = null, addressRange, projectId = null } = note
   const { personId = null, subject, details = {} } = note
@@ -40,8 +40,8 @@ export async function writeAudit(sql: Sql, note: AuditNote): Promise<void> {
 export type NoteOfProject = Omit<AuditNote, 'subject' | 'personId'> & { projectId: number }
 
 /**
- * Writes down who asked for deletions. The jobs are locked: one that is completed at this moment
- * has either forgotten its person already, or makes this entry forget it.
+ * Logs who requested deletions. Locks the jobs: if one is being completed, either its person is already
+ * removed from it, or the completion also removes the person from this entry.
  */
 export async function writeAuditOfDeletions(
   sql: Sql,
@@ -62,10 +62,10 @@ export async function writeAuditOfDeletions(
     from asked`
 }
 
-/** How long continued watching of a recording by one member or key is one entry. */
+/** Watching the same recording again within this time adds no entry. */
 const watchingSeconds = 3_600
 
-/** Logs who watches a recording, and of whom it is. */
+/** Logs who watches a recording, and of which person it is. */
 export async function writeAuditOfWatching(
   sql: Sql,
   sessionId: string,
@@ -112,7 +112,7 @@ interface AuditRow extends Omit<AuditEntry, 'member' | 'key' | 'subject'> {
   subjectId: string | null
 }
 
-/** Newest first, those older than the entry `beforeId`, or from the newest on. */
+/** Newest first, from the entry before `beforeId`, or from the newest. */
 export async function listAudit(
   sql: Sql,
   filter: AuditFilter,
@@ -150,7 +150,7 @@ function conditionsOf({ projectId, memberId, personId, action, from, to }: Audit
   return conditions
 }
 
-/** What an entry keeps in the archive: all but whom it is about. */
+/** An archived entry: without the person it is about. */
 export interface ArchivedEntry {
   id: string
   at: string
@@ -164,7 +164,7 @@ export interface ArchivedEntry {
   details: AuditEntry['details']
 }
 
-/** The first entries that are older than so many seconds. */
+/** The oldest entries, if they are older than `seconds`. */
 export async function readAuditToArchive(
   sql: Sql,
   seconds: number,
@@ -186,7 +186,7 @@ export async function deleteAudit(sql: Sql, ids: readonly string[]): Promise<voi
   await sql`delete from audit_log where id = any(${ids}::bigint[])`
 }
 
-/** Deletes a part of the entries older than `days`; returns how many. */
+/** Deletes up to `limit` entries older than `days`; returns the number. */
 async function deleteOldAudit(sql: Sql, days: number, limit: number): Promise<number> {
   const deleted = await sql`
     delete from audit_log
@@ -202,8 +202,8 @@ async function deleteOldAudit(sql: Sql, days: number, limit: number): Promise<nu
 }
 
 /**
- * Takes out of a part of the entries the persons and recordings that are gone by other ways than a
- * deletion job that ended after the entry was written; returns how many.
+ * Removes from up to `limit` entries the ids of persons and recordings that no longer exist; returns
+ * the number. (A deletion job removes its person itself, but not from entries written later.)
  */
 async function forgetWhatIsGone(sql: Sql, limit: number): Promise<number> {
   const forgotten = await sql`

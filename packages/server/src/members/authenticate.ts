@@ -7,12 +7,12 @@ import { cookiesOf, relayCookies } from './cookies.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The member who sent a request of the dashboard; null if nobody is signed in. */
+    /** The signed-in member; null if nobody is signed in. */
     signedIn: SignedIn | null
   }
 }
 
-/** The member a request comes from, as the database has them at this moment. */
+/** The member of a request, as the database has them now. */
 export interface SignedIn {
   memberId: string
   signInId: string
@@ -21,8 +21,8 @@ export interface SignedIn {
 }
 
 /**
- * The member named by a request's cookie; undefined if there is none. Refuses two of them: a member
- * could otherwise be made to work in somebody else's sign-in.
+ * Finds the member of a request's cookie. Refuses two cookies: another site of the domain could
+ * otherwise make a member work in somebody else's sign-in.
  */
 export async function signedInOf(
   { signIn, publicUrl }: Pick<DashboardContext, 'signIn' | 'publicUrl'>,
@@ -52,7 +52,7 @@ export async function signedInOf(
   }
 }
 
-/** The member of a request that the table of permissions let pass as one. */
+/** The member of a request to a route that requires one. */
 export function memberOf({ signedIn }: FastifyRequest): SignedIn {
   if (!signedIn) throw new ApiError('unauthorized', 'Sign in first.')
   return signedIn
@@ -68,7 +68,7 @@ export function actorOf(request: FastifyRequest): Actor {
   return { memberId: memberOf(request).memberId, addressRange: addressRangeOf(request.ip) }
 }
 
-/** What better-auth gets to see of a request. */
+/** The headers of a request that better-auth gets. */
 export function headersOf(
   { headers, ip }: FastifyRequest,
   cookie: string | undefined = headers.cookie,

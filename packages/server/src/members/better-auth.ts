@@ -6,11 +6,11 @@ import { PostgresDialect } from 'kysely'
 import { addressHeader } from '../http/network.ts'
 import type { Pool } from '../sql.ts'
 
-/** How long a sign-in lasts that is not used, and how exactly its last use is known. */
+/** How long an unused sign-in lasts, and how precise its time of last use is. */
 const signInSeconds = 7 * 86_400
 const lastUseSeconds = 3_600
 
-/** How better-auth finds its tables: in the schema auth of the migrations, under our names. */
+/** Maps better-auth's tables to ours, in the schema `auth`. */
 const tables = {
   user: {
     modelName: 'members',
@@ -71,7 +71,7 @@ const tables = {
 
 const secondFactor = twoFactor({
   issuer: 'Lethe',
-  // Our own limits count by browser; this one would let anybody lock a member out.
+  // We have our own limits, per browser; with this one anybody could lock a member out.
   accountLockout: { enabled: false },
   schema: {
     user: { fields: { twoFactorEnabled: 'has_second_factor' } },
@@ -87,7 +87,7 @@ const secondFactor = twoFactor({
   },
 })
 
-/** Signs in who waits for the second factor, and gave it to us: what better-auth does after a code. */
+/** Completes a sign-in after a second factor that we checked ourselves (a passkey). */
 const secondFactorElsewhere = {
   id: 'second-factor-elsewhere',
   endpoints: {
@@ -107,9 +107,8 @@ const secondFactorElsewhere = {
 } as const
 
 /**
- * Everything better-auth is told, so that nothing of it comes from the environment. Its own
- * endpoints are not reachable: ours call its functions, check the origin, count the tries and know
- * the address of the service.
+ * All options of better-auth, so that it reads none from the environment. Its own endpoints are not
+ * reachable: ours call its functions, check the origin and limit attempts.
  */
 export function signInOptions(
   pool: Pool,
@@ -139,7 +138,7 @@ export function signInOptions(
     rateLimit: { enabled: false },
     advanced: {
       cookiePrefix: cookies.prefix,
-      // Our routes add Secure where it has to be.
+      // Our routes add Secure.
       useSecureCookies: false,
       defaultCookieAttributes: { sameSite: 'strict', httpOnly: true, path: cookies.path },
       disableOriginCheck: true,

@@ -5,12 +5,12 @@ import type { Recordings } from '../recordings/upload.ts'
 import type { Db } from '../sql.ts'
 import type { SignIn } from './open-sign-in.ts'
 
-/** The properties of an installation that its dashboard needs. */
+/** What the dashboard needs to know about the installation. */
 export interface DashboardOptions {
   signIn: SignIn
   /** As in https://lethe.example.com, without a slash at the end; empty: taken from each request. */
   publicUrl: string
-  /** The page of the replay frame: a path of this origin, or the URL of one of its own. */
+  /** The page of the replay frame: a path of this origin, or a URL on another origin. */
   replayUrl: string
   version: string
   database: { version: string; isEmbedded: boolean }
@@ -19,20 +19,20 @@ export interface DashboardOptions {
 }
 
 export interface WebhookSettings {
-  /** What the webhooks' secrets are derived from. */
+  /** The secret from which the webhooks' secrets are derived. */
   secret: Buffer
-  /** Whether webhooks may lead to private and loopback addresses, and by plain http. */
+  /** Whether webhooks may use private and loopback addresses, and plain http. */
   allowPrivate: boolean
 }
 
-/** What every route of the dashboard is handed. */
+/** What every route of the dashboard gets. */
 export interface DashboardContext extends DashboardOptions {
   db: Db
   log: Log
   cursors: Cursors
-  /** Undefined in a service that takes and shows no recordings. */
+  /** Undefined if the service has no recordings. */
   recordings: Recordings | undefined
-  /** How many a person may have. */
+  /** The maximum number of browsers of a person. */
   browsersPerPerson: number
 }
 

@@ -2,9 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { basePathOf } from '../http/base-path.ts'
 
 /**
- * What the names of all cookies begin with. Where the public address is https, browsers take a
- * cookie of such a name only if it is Secure, and for this host alone unless it is for a path: the
- * other services of the host shall not get it.
+ * The prefix of all cookie names. For an https address it makes browsers require Secure, and, unless
+ * the service has a path, a cookie for exactly this host.
  */
 export function cookiePrefix(publicUrl: string): string {
   if (!isHttpsUrl(publicUrl)) return 'lethe'
@@ -42,15 +41,15 @@ export function setCookie(
   sendCookie(request, reply, `${cookie}; Path=${cookiePath(publicUrl)}; HttpOnly; SameSite=Strict`)
 }
 
-/** Gives the cookies of better-auth's answer to the browser. */
+/** Passes the cookies of better-auth's response on to the browser. */
 export function relayCookies(from: Headers, request: FastifyRequest, reply: FastifyReply): void {
   for (const cookie of from.getSetCookie()) sendCookie(request, reply, cookie)
 }
 
-/** Only by https where the public address is https, or where the request came by it. */
+/** Adds Secure if the public address is https, or the request came over https. */
 function sendCookie(request: FastifyRequest, reply: FastifyReply, cookie: string): void {
   const { protocol, headers } = request
-  // Whether a proxy in front may be believed does not matter here: a cookie is only made stricter.
+  // An untrusted proxy's header is fine here: it can only make the cookie stricter.
   const isSecure =
     /^__(?:Host|Secure)-/.test(cookie) ||
     protocol === 'https' ||

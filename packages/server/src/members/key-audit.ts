@@ -3,7 +3,7 @@ import { addressRangeOf } from '../http/network.ts'
 import type { Db } from '../sql.ts'
 import { type NoteOfProject, writeAuditOfDeletions, writeAuditOfWatching } from './audit-store.ts'
 
-/** The routes of the server API that leave an entry in the audit log, by their operation ids. */
+/** The routes of the server API that write to the audit log, by operation id. */
 const audited: Record<string, (route: RouteOptions, db: Db) => void> = {
   deletePerson: auditDeletions,
   requestDeletions: auditDeletions,
@@ -11,7 +11,7 @@ const audited: Record<string, (route: RouteOptions, db: Db) => void> = {
   readSessionEvents: auditWatching,
 }
 
-/** Logs what a key does, if it would be logged for a member, before the response. */
+/** Logs actions of a key that would be logged for a member, before the response is sent. */
 export function auditKeys(scope: FastifyInstance, db: Db): void {
   scope.addHook('onRoute', (route) => {
     const { operationId = '' } = (route.schema ?? {}) as { operationId?: string }

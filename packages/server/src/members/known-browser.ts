@@ -4,8 +4,8 @@ import { cookieOf, setCookie } from './cookies.ts'
 import type { SignIn } from './open-sign-in.ts'
 
 /**
- * A browser that a member has signed in with keeps a cookie that says so. It signs nobody in: tries
- * from there are counted by themselves, so that strangers who try passwords lock no member out.
+ * A browser that a member has signed in with keeps a cookie that says so. It signs nobody in, but its
+ * attempts have a limit of their own, so that strangers who try passwords lock no member out.
  */
 const days = 180
 
@@ -14,7 +14,7 @@ interface Parts {
   publicUrl: string
 }
 
-/** What a browser that this member has signed in with is counted by; undefined for others. */
+/** The id by which attempts of a known browser are counted; undefined for other browsers. */
 export async function knownBrowserOf(
   { signIn, publicUrl }: Parts,
   request: FastifyRequest,
@@ -28,7 +28,7 @@ export async function knownBrowserOf(
   return given.length === expected.length && timingSafeEqual(given, expected) ? nonce : undefined
 }
 
-/** Makes the browser known, after a sign-in that was completed in it. */
+/** Makes the browser known after a completed sign-in. */
 export async function knowBrowser(
   parts: Parts,
   request: FastifyRequest,
@@ -45,7 +45,7 @@ export async function knowBrowser(
   })
 }
 
-/** One cookie a member: several can share a browser. */
+/** A cookie per member, because several can share a browser. */
 function nameFor(email: string): string {
   return `browser_${hash('sha256', email).slice(0, 12)}`
 }

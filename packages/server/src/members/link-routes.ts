@@ -26,7 +26,7 @@ import {
 } from './store.ts'
 import { limitLinks } from './tries.ts'
 
-/** What links lead to: the first owner, new members, and password resets. */
+/** Links for the first owner, for new members, and for password resets. */
 export function linkRoutes(app: DashboardApp, context: DashboardContext): void {
   checkRoutes(app, context)
   setUpRoutes(app, context)
@@ -144,7 +144,7 @@ function linkInvalid(): ApiError {
   return new ApiError('link_invalid', 'This link was used, replaced or revoked, or it expired.')
 }
 
-/** A project that is there keeps its keys, and gets the name that the owner gave it. */
+/** Names an existing project, which keeps its keys, or creates one. */
 async function firstProject(tx: Sql, name: string) {
   const [existing] = await listProjects(tx)
   if (existing) {

@@ -7,7 +7,7 @@ export const setUpHours = 24
 export const invitationHours = 7 * 24
 export const resetHours = 24
 
-/** A new token, 256 random bits, and what is stored of it: that many need no slow hash. */
+/** A new token and its hash. 256 random bits need no slow hash. */
 export function newToken(): { token: string; tokenHash: Buffer } {
   const token = randomBytes(32).toString('base64url')
   return { token, tokenHash: hashOfToken(token) }
@@ -17,12 +17,12 @@ export function hashOfToken(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-/** The token is the fragment of the link: no server, proxy or log ever sees it. */
+/** The token is the fragment of the link, so no server, proxy or log sees it. */
 export function linkTo(publicUrl: string, kind: keyof typeof linkPaths, token: string): string {
   return `${publicUrl}${linkPaths[kind]}#${token}`
 }
 
-/** A new link by which the first owner signs up; undefined once there is an owner. */
+/** Creates a link for the first owner to sign up; returns undefined once there is an owner. */
 export async function makeSetUpLink(db: Db, publicUrl: string): Promise<string | undefined> {
   if (await hasOwner(db.sql)) return undefined
   const { token, tokenHash } = newToken()
@@ -31,8 +31,8 @@ export async function makeSetUpLink(db: Db, publicUrl: string): Promise<string |
 }
 
 /**
- * A new link for resetting a member's password; an earlier one no longer works. It is made in
- * the transaction that has looked whether its maker may; null is the command line.
+ * Creates a link to reset a member's password; an earlier link stops working. The caller has checked
+ * the rights of `madeBy` (null for the command line) in the same transaction.
  */
 export async function makeResetLink(
   tx: Sql,

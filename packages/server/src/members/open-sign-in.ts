@@ -2,13 +2,12 @@ import type { Pool } from '../sql.ts'
 import type { BetterAuth } from './better-auth.ts'
 import { cookiePath, cookiePrefix } from './cookies.ts'
 
-/** Returns the sign-in of members; loads it where nobody has asked for it yet. */
+/** Returns the library of the sign-in, which the first call loads. */
 export type SignIn = () => Promise<BetterAuth>
 
 /**
- * The sign-in of members, over a pool of its own: better-auth speaks to it by itself. It is loaded
- * with the first request that needs it: it takes more memory than all else of the service, and a
- * service that only serves the API never needs it.
+ * The sign-in of members by better-auth, with its own pool. It is loaded by the first request that
+ * needs it, because it takes more memory than the rest of the service, and the API never needs it.
  */
 export function openSignIn(pool: Pool, secret: string, publicUrl = ''): SignIn {
   let loading: Promise<BetterAuth> | undefined

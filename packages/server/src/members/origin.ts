@@ -1,16 +1,16 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api-error.ts'
 
-/** Where the service is reached from outside: what is set, or else what the request says. */
+/** The public address of the service: the setting or, if empty, from the request. */
 export function publicUrlOf(request: FastifyRequest, setting: string): string {
   return setting === '' ? `${request.protocol}://${request.host}` : setting
 }
 
 /**
- * Refuses a request that does not come from a page of this origin. SameSite=Strict keeps the cookie
- * away from other sites, this keeps out other hosts and ports of the same site. Of a request that
- * changes something browsers always send the origin. What reads shows nothing to another page, but
- * the audit log would name the member for it; `none` is an address that somebody has typed.
+ * Refuses requests from pages of other origins. SameSite=Strict keeps out other sites; this also keeps
+ * out other hosts and ports of the same site. Browsers always send the origin of a request that changes
+ * something. Reads are refused too, because the audit log would name the member; `none` means that the
+ * address was typed.
  */
 export function refuseForeignOrigin(request: FastifyRequest, setting: string): void {
   const { origin, 'sec-fetch-site': site = 'same-origin' } = request.headers
@@ -29,8 +29,8 @@ export function refuseForeignOrigin(request: FastifyRequest, setting: string): v
 }
 
 /**
- * Of a page behind a proxy that ends TLS the scheme is not known here, and need not be. An origin
- * without a host, as the `null` of a sandboxed frame, is nobody's.
+ * Only the host is compared: behind a proxy that ends TLS the scheme is unknown. Undefined for an
+ * origin without a host, such as the `null` of a sandboxed frame.
  */
 function hostOf(origin: string): string | undefined {
   return (URL.canParse(origin) && new URL(origin).host) || undefined

@@ -16,7 +16,7 @@ import { waitingSignInOf } from './sign-in.ts'
 import { findMember } from './store.ts'
 import { limitChallenges, limitProofs } from './tries.ts'
 
-/** The passkeys of a member; where they are used, they are part of a sign-in or a proof. */
+/** The passkeys of a member. They are used in a sign-in or a proof. */
 export function passkeyRoutes(app: DashboardApp, context: DashboardContext): void {
   const { db } = context
 
@@ -31,7 +31,7 @@ export function passkeyRoutes(app: DashboardApp, context: DashboardContext): voi
       const { memberId, signInId } = memberOf(request)
       await limitChallenges(db.sql, { signInId, memberId })
       const member = await findMember(db.sql, memberId)
-      // Its recovery codes are what is left where a passkey is lost.
+      // Its recovery codes help if a passkey is lost.
       if (!member?.hasSecondFactor) {
         throw new ApiError('invalid_request', 'Set up an authenticator first.')
       }

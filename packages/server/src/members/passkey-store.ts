@@ -1,7 +1,7 @@
 import type { Passkey } from '@lethe/contract/dashboard-members.ts'
 import { fragment, type Sql } from '../sql.ts'
 
-/** A passkey that signed, or is to sign, as WebAuthn describes it. */
+/** The credential of a passkey, as WebAuthn describes it. */
 export interface PasskeyKey {
   id: string
   publicKey: Buffer
@@ -10,12 +10,16 @@ export interface PasskeyKey {
 
 const challengeSeconds = 300
 
-type Purpose = 'add' | 'use'
+interface Challenge {
+  challenge: string
+  memberId: string
+  purpose: 'add' | 'use'
+}
 
-/** Keeps what an authenticator is asked to sign, and forgets those whose time is over. */
+/** Stores a challenge for an authenticator to sign, and deletes expired ones. */
 export async function keepChallenge(
   sql: Sql,
-  { challenge, memberId, purpose }: { challenge: string; memberId: string; purpose: Purpose },
+  { challenge, memberId, purpose }: Challenge,
 ): Promise<void> {
   await sql`delete from auth.passkey_challenges where expires_at < app_now()`
   await sql`
@@ -24,10 +28,10 @@ export async function keepChallenge(
       app_now() + ${challengeSeconds} * interval '1 second')`
 }
 
-/** Whether this challenge was given to this member for that, a moment ago; true once. */
+/** Uses a challenge: returns whether this member got it for this purpose. True only once. */
 export async function takeChallenge(
   sql: Sql,
-  { challenge, memberId, purpose }: { challenge: string; memberId: string; purpose: Purpose },
+  { challenge, memberId, purpose }: Challenge,
 ): Promise<boolean> {
   const rows = await sql`
     delete from auth.passkey_challenges
@@ -58,7 +62,7 @@ export async function findPasskey(
   return key
 }
 
-/** undefined: somebody has that passkey already. */
+/** Returns undefined if the passkey is already in use. */
 export async function insertPasskey(
   sql: Sql,
   memberId: string,
@@ -78,7 +82,7 @@ export async function notePasskeyUse(sql: Sql, id: string, counter: number): Pro
     update auth.passkeys set counter = ${counter}, last_used_at = app_now() where id = ${id}`
 }
 
-/** Returns its name; undefined where the member has no such passkey. */
+/** Returns the passkey's name; undefined if the member has no such passkey. */
 export async function deletePasskey(
   sql: Sql,
   memberId: string,

@@ -18,7 +18,7 @@ const passkeysMaximum = 20
 /** Loaded with the first passkey: few members have one. */
 const webAuthn = () => import('@simplewebauthn/server')
 
-/** Whom browsers give passkeys to: a host, and pages of it. They have none for an address. */
+/** The relying party: the host and its origins. Browsers support no passkeys for IP addresses. */
 function partyOf(request: FastifyRequest, publicUrl: string): { id: string; origins: string[] } {
   const { hostname, host, origin } = new URL(publicUrlOf(request, publicUrl))
   if (isIP(hostname.replace(/^\[|\]$/g, '')) > 0) {
@@ -34,7 +34,7 @@ function partyOf(request: FastifyRequest, publicUrl: string): { id: string; orig
   }
 }
 
-/** The options for a browser to make a passkey for the member. */
+/** The options with which a browser creates a passkey for the member. */
 export async function creationOptions(
   { db, publicUrl }: DashboardContext,
   request: FastifyRequest,
@@ -52,7 +52,7 @@ export async function creationOptions(
     userDisplayName: member.name,
     attestationType: 'none',
     excludeCredentials: known.map((one) => ({ id: one.id })),
-    // It comes after the password, and is found by its id.
+    // Used after the password, so it is found by its id.
     authenticatorSelection: { residentKey: 'discouraged', userVerification: 'preferred' },
   })
   const { challenge } = options
@@ -60,7 +60,7 @@ export async function creationOptions(
   return options
 }
 
-/** Keeps a passkey that a browser has made; refuses one that does not fit its challenge. */
+/** Stores a passkey that a browser has created; refuses one that does not match its challenge. */
 export async function addPasskey(
   { db, publicUrl }: DashboardContext,
   request: FastifyRequest,
@@ -87,7 +87,7 @@ export async function addPasskey(
   return added
 }
 
-/** The options for a browser to ask for one of the member's passkeys; null where there is none. */
+/** The options with which a browser asks for a passkey of the member; null if there is none. */
 export async function requestOptions(
   { db, publicUrl }: DashboardContext,
   request: FastifyRequest,
@@ -105,8 +105,8 @@ export async function requestOptions(
   return options
 }
 
-/** Whether this is the answer of one of the member's passkeys to a challenge of a moment ago. */
-export async function isAnsweredByPasskey(
+/** Whether a passkey of the member signed a recent challenge. */
+export async function isProvenByPasskey(
   { db, publicUrl }: DashboardContext,
   request: FastifyRequest,
   memberId: string,

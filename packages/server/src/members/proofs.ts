@@ -5,17 +5,17 @@ import type { Sql } from '../sql.ts'
 import type { Proof } from './access.ts'
 import { headersOf, memberOf } from './authenticate.ts'
 import type { DashboardContext } from './context.ts'
-import { isAnsweredByPasskey } from './passkeys.ts'
+import { isProvenByPasskey } from './passkeys.ts'
 import { noteFailure } from './sign-in.ts'
 import { countTry, findMember, isProvenWithin } from './store.ts'
 import { bucketOf, limitProofs } from './tries.ts'
 
-/** Longer than a code of an authenticator is taken, with the one before and after it. */
+/** Longer than a code is valid, including the previous and the next one. */
 const codeSeconds = 300
 
 /**
- * Has somebody who is signed in prove who they are: by the password, and by a code or passkey where
- * there is a second factor. Refuses with credentials_wrong, and writes that down.
+ * Checks the password of the signed-in member, and a code or passkey if there is a second factor.
+ * Refuses with credentials_wrong and logs the failure.
  */
 export async function prove(
   context: DashboardContext,
@@ -28,25 +28,25 @@ export async function prove(
   if (!member) throw new ApiError('unauthorized', 'This member was removed.')
   await limitProofs(db.sql, signInId)
   const headers = headersOf(request)
-  const answer = await (await signIn()).api.verifyPassword({
+  const response = await (await signIn()).api.verifyPassword({
     body: { password },
     headers,
     asResponse: true,
   })
-  if (!answer.ok) {
+  if (!response.ok) {
     await noteFailure(db.sql, request, 'member.password_failed', member)
     throw new ApiError('credentials_wrong', 'The password is wrong.')
   }
   if (!member.hasSecondFactor) return member
   if (code !== undefined && (await tryCode(context, headers, memberId, code))?.ok) return member
-  if (passkey && (await isAnsweredByPasskey(context, request, memberId, passkey))) return member
+  if (passkey && (await isProvenByPasskey(context, request, memberId, passkey))) return member
   await noteFailure(db.sql, request, 'member.second_factor_failed', member)
   throw new ApiError('credentials_wrong', 'The code is wrong, or it was used before.')
 }
 
 /**
- * What better-auth returns for a code, of the authenticator or for recovery; undefined for one of the
- * authenticator that was tried before: each is good once, also for somebody who watched it being typed.
+ * Checks a code of the authenticator or a recovery code; returns better-auth's response. Returns
+ * undefined for a code of the authenticator that was tried before: each works only once.
  */
 export async function tryCode(
   { db, signIn }: DashboardContext,
@@ -64,7 +64,7 @@ export async function tryCode(
   return api.verifyTOTP({ body: { code }, headers, asResponse: true })
 }
 
-/** How long it holds that a member has proved who they are. */
+/** How long a proof is valid. */
 export const proofSeconds = 600
 
 export function isRecentlyProven(sql: Sql, request: FastifyRequest): Promise<boolean> {
@@ -72,8 +72,8 @@ export function isRecentlyProven(sql: Sql, request: FastifyRequest): Promise<boo
 }
 
 /**
- * Refuses what a stolen sign-in must not be enough for. Of deletions one person may go without a
- * proof; a second one within the same time needs it, however the requests divide them.
+ * Refuses a request that needs a recent proof. With `recent for several`, one person may be deleted
+ * without it; a second one within the same time needs it, also in another request.
  */
 export async function refuseUnlessProven(
   sql: Sql,

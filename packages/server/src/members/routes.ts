@@ -33,7 +33,7 @@ import {
   updateMember,
 } from './store.ts'
 
-/** Members of the installation, as those who manage them see them. */
+/** Managing the members of the installation. */
 export function memberRoutes(app: DashboardApp, context: DashboardContext): void {
   invitationRoutes(app, context)
   changeRoutes(app, context)
@@ -63,7 +63,7 @@ function invitationRoutes(app: DashboardApp, context: DashboardContext): void {
         if (await findMemberByEmail(tx, email)) {
           throw new ApiError('member_exists', 'There is already a member with this email.')
         }
-        // An earlier invitation is replaced, which withdraws it.
+        // Replacing an earlier invitation withdraws it.
         const earlier = (await listInvitations(tx)).find((one) => one.email === email)
         if (earlier) refuseUnlessMayManage(acting, earlier)
         const made = await insertInvitation(tx, {
@@ -166,7 +166,7 @@ function resetRoutes(app: DashboardApp, context: DashboardContext): void {
       }
       const made = await db.begin(async (tx) => {
         const member = await lockedMember(tx, id)
-        // Anybody who has the link can become that member.
+        // The link gives access to that member's account.
         refuseUnlessMayManage(await lockedActing(tx, request), member)
         const subject = { kind: 'member', id } as const
         const details = { email: member.email }
@@ -193,14 +193,14 @@ function refuseUnlessMayManage(acting: Rights, rights: Rights): void {
   )
 }
 
-/** Whether nothing is taken away or given. */
+/** Whether two members have the same rights. */
 function isSame(one: Rights, other: Rights): boolean {
   return one.role === other.role && one.mayDeletePersons === other.mayDeletePersons
 }
 
 /**
- * The rights of who is asking, as they are now and until the transaction ends: they may have been
- * taken away since the request came.
+ * Locks and returns the current rights of the requesting member, which may have been revoked since the
+ * request arrived.
  */
 async function lockedActing(tx: Sql, request: FastifyRequest): Promise<Rights> {
   const rights = await lockMember(tx, memberOf(request).memberId)

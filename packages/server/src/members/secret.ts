@@ -1,9 +1,9 @@
 import { hkdfSync, randomBytes } from 'node:crypto'
 import type { MasterKeys } from '../blobs/master-keys.ts'
-import { unwrapDataKey, wrapDataKey } from '../blobs/sealing.ts'
+import { rewrap, unwrapDataKey, wrapDataKey } from '../blobs/sealing.ts'
 import type { Sql } from '../sql.ts'
 
-/** What is derived from the secret of an installation; each is of no use for the others. */
+/** Secrets derived from the installation's secret. None of them reveals another. */
 export interface InstanceSecrets {
   /** Signs sign-in cookies and encrypts second factors. */
   signIn: string
@@ -13,14 +13,12 @@ export interface InstanceSecrets {
 
 const secretBytes = 32
 
-/** No browser has this id: the place that the secret is sealed for is nobody's data key. */
+/** No browser has this id, so no data key is sealed for the same place. */
 const owner = { projectId: 0, browserId: 'instance' }
 
 /**
- * Reads the secret of this installation, which is made at the first start and is the same for every
- * process. Where an older master key wraps it, it is rewrapped.
- *
- * Throws `SealBroken` where its master key is not configured.
+ * Reads the secret of this installation, which the first start creates and all processes share. If an
+ * older master key wraps it, it is rewrapped. Throws `SealBroken` if its master key is not configured.
  */
 export async function readInstanceSecrets(
   sql: Sql,
@@ -35,8 +33,8 @@ export async function readInstanceSecrets(
     select master_key_id as "masterKeyId", wrapped from auth.secrets`
   const kept = row as NonNullable<typeof row>
   const secret = unwrapDataKey(masterKeys, kept, owner)
-  if (kept.masterKeyId !== masterKeys.current.id) {
-    const rewrapped = wrapDataKey(masterKeys, secret, owner)
+  const rewrapped = rewrap(masterKeys, kept, owner)
+  if (rewrapped) {
     await sql`
       update auth.secrets set master_key_id = ${rewrapped.masterKeyId}, wrapped = ${rewrapped.wrapped}
       where master_key_id = ${kept.masterKeyId}`

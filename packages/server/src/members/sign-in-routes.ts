@@ -14,7 +14,7 @@ import type { DashboardApp, DashboardContext } from './context.ts'
 import { relayCookies } from './cookies.ts'
 import { knownBrowserOf } from './known-browser.ts'
 import { publicUrlOf } from './origin.ts'
-import { isAnsweredByPasskey } from './passkeys.ts'
+import { isProvenByPasskey } from './passkeys.ts'
 import { tryCode } from './proofs.ts'
 import {
   completeSignIn,
@@ -67,17 +67,17 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
       const passwordHash = await readPasswordHash(db.sql, email)
       const browser = await knownBrowserOf(context, request, email)
       await limitCodes(db.sql, { memberId: member.id, browser })
-      // The cookie of a sign-in that is there already is no part of this one.
+      // Only the cookie of the waiting sign-in, not that of an existing one.
       const given = { ...request.body, cookie, memberId: member.id }
-      const answer = await tryFactor(context, request, given).catch(unlessRemoved)
-      if (!answer?.ok) {
-        if (answer) relayCookies(answer.headers, request, reply)
+      const response = await tryFactor(context, request, given).catch(unlessRemoved)
+      if (!response?.ok) {
+        if (response) relayCookies(response.headers, request, reply)
         await noteFailure(db.sql, request, 'member.second_factor_failed', member)
         throw wrongCode()
       }
-      const { token } = (await answer.json()) as { token: string }
+      const { token } = (await response.json()) as { token: string }
       await refuseUnlessCurrent(context, { email, passwordHash, token }, wrongCode)
-      relayCookies(answer.headers, request, reply)
+      relayCookies(response.headers, request, reply)
       await completeSignIn(context, request, reply, { memberId: member.id, token })
       return {}
     },
@@ -86,11 +86,11 @@ export function signInRoutes(app: DashboardApp, context: DashboardContext): void
   app.route({
     ...signOut,
     handler: async (request, reply) => {
-      const answer = await (await signIn()).api.signOut({
+      const response = await (await signIn()).api.signOut({
         headers: headersOf(request),
         asResponse: true,
       })
-      relayCookies(answer.headers, request, reply)
+      relayCookies(response.headers, request, reply)
       return {}
     },
   })
@@ -103,7 +103,7 @@ interface Given {
   memberId: string
 }
 
-/** What better-auth returns for a code, or to a passkey that was used in its place. */
+/** Completes the sign-in with a code or a passkey; returns better-auth's response. */
 async function tryFactor(
   context: DashboardContext,
   request: FastifyRequest,
@@ -111,7 +111,7 @@ async function tryFactor(
 ): Promise<Response | undefined> {
   const headers = headersOf(request, cookie)
   if (code !== undefined) return tryCode(context, headers, memberId, code)
-  if (!passkey || !(await isAnsweredByPasskey(context, request, memberId, passkey))) {
+  if (!passkey || !(await isProvenByPasskey(context, request, memberId, passkey))) {
     return undefined
   }
   return (await context.signIn()).api.completeSignIn({ headers, asResponse: true })

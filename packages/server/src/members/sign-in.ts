@@ -25,12 +25,12 @@ interface Parts {
   publicUrl: string
 }
 
-/** A password takes a processor for a tenth of a second, and who sends one need not be anybody. */
+/** Checking a password takes 100 ms of processor time, and anybody can send one. */
 const passwordInTurn = takingTurns(1)
 
 /**
- * Signs a member in, or returns that a code is needed too. Refuses with credentials_wrong, in the
- * same words and after the same work whether or not there is such a member.
+ * Signs a member in; returns `code` if a code is needed too. Refuses with credentials_wrong, with the
+ * same message and the same work whether or not the member exists.
  */
 export async function signInByPassword(
   parts: Parts,
@@ -41,18 +41,18 @@ export async function signInByPassword(
   const { email } = credentials
   const { api } = await parts.signIn()
   const passwordHash = await readPasswordHash(parts.db.sql, email)
-  const answer = await passwordInTurn(networkOf(request.ip), () =>
+  const response = await passwordInTurn(networkOf(request.ip), () =>
     api.signInEmail({ body: credentials, headers: headersOf(request), asResponse: true }),
   ).catch(unlessRemoved)
-  if (!answer?.ok) {
+  if (!response?.ok) {
     const member = await findMemberByEmail(parts.db.sql, email)
-    // An unknown email leaves no entry: anybody could fill the log with those.
+    // Unknown emails are not logged: anybody could fill the log with them.
     if (member) await noteFailure(parts.db.sql, request, 'member.sign_in_failed', member)
     throw wrongPassword()
   }
-  const { user, token } = (await answer.json()) as { user?: { id: string }; token?: string }
+  const { user, token } = (await response.json()) as { user?: { id: string }; token?: string }
   await refuseUnlessCurrent(parts, { email, passwordHash, token }, wrongPassword)
-  relayCookies(answer.headers, request, reply)
+  relayCookies(response.headers, request, reply)
   if (user === undefined || token === undefined) return 'code'
   await completeSignIn(parts, request, reply, { memberId: user.id, token })
   return 'done'
@@ -62,14 +62,14 @@ function wrongPassword(): ApiError {
   return new ApiError('credentials_wrong', 'The email or the password is wrong.')
 }
 
-/** For `.catch`: the member was removed meanwhile, and a sign-in refers to its member. */
+/** For `.catch`: returns undefined if the member was removed during the sign-in. */
 export function unlessRemoved(error: unknown): undefined {
   if ((error as { code?: string }).code !== foreignKeyViolation) throw error
 }
 
 const foreignKeyViolation = '23503'
 
-/** Refuses a sign-in whose password was changed while it went on: nobody has its cookie yet. */
+/** Refuses a sign-in during which the password was changed. Its cookie was not sent yet. */
 export async function refuseUnlessCurrent(
   { db }: Pick<Parts, 'db'>,
   begun: { email: string; passwordHash: string | undefined; token: string | undefined },
@@ -79,7 +79,7 @@ export async function refuseUnlessCurrent(
   if (!(await keepSignIn(db.sql, { email, passwordHash, token }))) throw refusal()
 }
 
-/** What follows of a sign-in by all that the member has to give. */
+/** What follows after a sign-in with all factors. */
 export async function completeSignIn(
   parts: Parts,
   request: FastifyRequest,
@@ -99,11 +99,11 @@ export async function completeSignIn(
 /** The name that better-auth gives to the cookie of a sign-in that waits for its code. */
 const waitingCookie = 'two_factor'
 
-/** Whose sign-in waits for a code in this browser, and the cookie that says so. */
+/** The member whose sign-in waits for a code in this browser, and the cookie of that sign-in. */
 export async function waitingSignInOf({ db, publicUrl }: Parts, request: FastifyRequest) {
   const value = cookieOf(request, publicUrl, waitingCookie)
   if (value === undefined) return undefined
-  // Of letters and digits, so not encoded; the signature after it is checked by better-auth.
+  // Only letters and digits, so not encoded; better-auth checks the signature that follows.
   const [identifier = ''] = value.split('.')
   const member = await findWaitingMember(db.sql, identifier)
   return member && { member, cookie: `${cookiePrefix(publicUrl)}.${waitingCookie}=${value}` }
@@ -111,7 +111,7 @@ export async function waitingSignInOf({ db, publicUrl }: Parts, request: Fastify
 
 type Failure = Extract<AuditAction, `member.${string}_failed`>
 
-/** Nobody is named as the one who did it: that is what was not proved. */
+/** Logs a failed attempt. The entry names no actor, because the identity was not proved. */
 export async function noteFailure(
   sql: Sql,
   request: FastifyRequest,

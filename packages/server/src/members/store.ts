@@ -13,12 +13,12 @@ export async function hasOwner(sql: Sql): Promise<boolean> {
   return row?.has ?? false
 }
 
-/** Lets nobody else make or change members until the transaction ends. */
+/** Prevents other changes of members until the transaction ends. */
 export async function lockMembers(tx: Sql): Promise<void> {
   await tx`lock table auth.members in share row exclusive mode`
 }
 
-/** In the order in which they joined. */
+/** In the order they joined. */
 export function listMembers(sql: Sql): Promise<Member[]> {
   return sql<Member>`select ${memberColumns} from auth.members order by created_at, id`
 }
@@ -41,7 +41,7 @@ export interface NewMember extends Rights {
   passwordHash: string
 }
 
-/** Makes a member who signs in by password; undefined where the e-mail is a member's already. */
+/** Creates a member with a password; returns undefined if the email is taken. */
 export async function insertMember(tx: Sql, member: NewMember): Promise<Member | undefined> {
   const [inserted] = await tx<Member>`
     insert into auth.members (name, email, role, may_delete_persons)
@@ -80,7 +80,7 @@ export async function renameMember(
   return member
 }
 
-/** The sign-ins, the password and the links of a member go with it. */
+/** Deletes a member with their sign-ins, password and links. */
 export async function deleteMember(tx: Sql, id: string): Promise<void> {
   await deleteLinksOf(tx, id)
   await tx`delete from auth.members where id = ${id}`
@@ -96,7 +96,7 @@ export async function noteSignIn(sql: Sql, id: string): Promise<void> {
   await sql`update auth.members set last_sign_in_at = app_now() where id = ${id}`
 }
 
-/** The member whose sign-in waits for a code, by what its cookie names it. */
+/** The member whose sign-in waits for a code, by the identifier in its cookie. */
 export async function findWaitingMember(sql: Sql, identifier: string): Promise<Member | undefined> {
   const [member] = await sql<Member>`
     select ${memberColumns}
@@ -105,7 +105,7 @@ export async function findWaitingMember(sql: Sql, identifier: string): Promise<M
   return member
 }
 
-/** What a member's password is compared with: another one for each password that is set. */
+/** The hash of a member's password. It changes with each password that is set. */
 export async function readPasswordHash(sql: Sql, email: string): Promise<string | undefined> {
   const [credential] = await sql<{ password: string }>`
     select c.password
@@ -116,9 +116,8 @@ export async function readPasswordHash(sql: Sql, email: string): Promise<string 
 }
 
 /**
- * Keeps a sign-in that was begun with this password, or ends it where the member has another one by
- * now. A change of the password ends the sign-ins that are there; this waits for one that is under
- * way. Returns whether the sign-in was kept.
+ * Deletes a new sign-in if the member's password has changed since it began; returns whether it was
+ * kept. (A change of the password deletes the existing sign-ins; this waits for a change in progress.)
  */
 export async function keepSignIn(
   sql: Sql,
@@ -134,12 +133,12 @@ export async function keepSignIn(
   return same !== undefined
 }
 
-/** Of a member whose password is another one now: sign-ins that wait for the second factor. */
+/** Deletes sign-ins that wait for the second factor, after a change of the password. */
 export async function deleteWaitingSignIns(tx: Sql, memberId: string): Promise<void> {
   await tx`delete from auth.verifications where value = ${memberId}`
 }
 
-/** Locks a member's row, so that their rights stay what they are until the transaction ends. */
+/** Locks a member's row, so that their rights do not change until the transaction ends. */
 export async function lockMember(tx: Sql, id: string): Promise<Rights | undefined> {
   const [rights] = await tx<Rights>`
     select role, may_delete_persons as "mayDeletePersons"
@@ -149,7 +148,7 @@ export async function lockMember(tx: Sql, id: string): Promise<Rights | undefine
   return rights
 }
 
-/** Resets a password: the second factor is taken off, every sign-in ends, and so do links. */
+/** Resets a password: removes the second factor and ends all sign-ins and links. */
 export async function replacePassword(tx: Sql, id: string, passwordHash: string): Promise<void> {
   await tx`
     update auth.credentials set password = ${passwordHash}, updated_at = app_now()
@@ -163,11 +162,11 @@ export async function replacePassword(tx: Sql, id: string, passwordHash: string)
 }
 
 /**
- * Links end with their creator's rights, and a reset link with those of its member: its creator was
- * allowed to take over the member as it was then. Those of a removed member are deleted with the row.
+ * Deletes the links that a member created, when their rights change, and reset links for the member:
+ * their creators had permission only for the member's rights at that time.
  */
 export async function deleteLinksOf(tx: Sql, memberId: string): Promise<void> {
-  // Waits for those that are being made, so that they are deleted too.
+  // Waits for links that are being created, so that they are deleted too.
   await tx`select from auth.members where id = ${memberId} for update`
   await tx`delete from auth.links where made_by = ${memberId} or member_id = ${memberId}`
   await tx`delete from session_links where made_by = ${memberId}`
@@ -202,7 +201,7 @@ const linkColumns = fragment`
   coalesce(l.email, m.email) as email, coalesce(l.role, m.role) as role,
   l.may_delete_persons as "mayDeletePersons"`
 
-/** A link that works at this moment, by the hash of its token. */
+/** A valid link, by the hash of its token. */
 export async function findLink(sql: Sql, tokenHash: Buffer): Promise<Link | undefined> {
   const [link] = await sql<Link>`
     select ${linkColumns}
@@ -211,7 +210,7 @@ export async function findLink(sql: Sql, tokenHash: Buffer): Promise<Link | unde
   return link
 }
 
-/** Uses a link: of several requests at once only one succeeds. */
+/** Uses a link. Of several concurrent requests only one succeeds. */
 export async function takeLink(
   tx: Sql,
   tokenHash: Buffer,
@@ -227,19 +226,13 @@ export async function takeLink(
   return link
 }
 
-export async function insertSetUpLink(
-  sql: Sql,
-  tokenHash: Buffer,
-  hours: number,
-): Promise<{ expiresAt: string }> {
-  const [link] = await sql<{ expiresAt: string }>`
+export async function insertSetUpLink(sql: Sql, tokenHash: Buffer, hours: number): Promise<void> {
+  await sql`
     insert into auth.links (kind, token_hash, expires_at)
-    values ('set_up', ${tokenHash}, app_now() + ${hours} * interval '1 hour')
-    returning expires_at as "expiresAt"`
-  return link as { expiresAt: string }
+    values ('set_up', ${tokenHash}, app_now() + ${hours} * interval '1 hour')`
 }
 
-/** Those that processes which started at the same time printed end with the first that is used. */
+/** Deletes all set-up links: several processes may have printed one. */
 export async function deleteSetUpLinks(tx: Sql): Promise<void> {
   await tx`delete from auth.links where kind = 'set_up'`
 }
@@ -248,7 +241,7 @@ const invitationColumns = fragment`
   id, email, role, may_delete_persons as "mayDeletePersons", created_at as "createdAt",
   expires_at as "expiresAt"`
 
-/** An earlier invitation of the same e-mail is replaced. */
+/** Replaces an earlier invitation of the same email. */
 export async function insertInvitation(
   tx: Sql,
   invitation: Rights & { email: string; tokenHash: Buffer; hours: number; madeBy: string },
@@ -263,7 +256,7 @@ export async function insertInvitation(
   return inserted as Invitation
 }
 
-/** Newest first; those that ended are not shown. */
+/** Newest first, without expired ones. */
 export function listInvitations(sql: Sql): Promise<Invitation[]> {
   return sql<Invitation>`
     select ${invitationColumns}
@@ -282,7 +275,7 @@ export async function deleteInvitation(sql: Sql, id: string): Promise<void> {
   await sql`delete from auth.links where id = ${id} and kind = 'invitation'`
 }
 
-/** An earlier reset link of the same member is replaced. */
+/** Replaces an earlier reset link of the same member. */
 export async function insertResetLink(
   tx: Sql,
   { memberId, madeBy }: { memberId: string; madeBy: string | null },
@@ -298,8 +291,8 @@ export async function insertResetLink(
 }
 
 /**
- * Counts a try in a bucket, which is emptied `seconds` after its first try. Returns how many there
- * were, this one included, and how long the bucket still counts.
+ * Counts an attempt in a bucket, which is reset `seconds` after its first attempt. Returns the number
+ * of attempts, including this one, and the time until the reset.
  */
 export async function countTry(
   sql: Sql,
@@ -316,7 +309,7 @@ export async function countTry(
   return row as { tries: number; secondsLeft: number }
 }
 
-/** Deletes what ended: sign-ins, links, limits, and sign-ins that waited for a code. */
+/** Deletes expired sign-ins, links, limits, and sign-ins that waited for a code. */
 export async function deleteEnded(sql: Sql): Promise<void> {
   await sql`delete from auth.limits where ends_at <= app_now()`
   await sql`delete from auth.sign_ins where expires_at <= app_now()`
@@ -325,7 +318,7 @@ export async function deleteEnded(sql: Sql): Promise<void> {
   await sql`delete from session_links where expires_at <= app_now()`
 }
 
-/** Notes that the member of a sign-in, by its id or its token, has proved who they are. */
+/** Records a proof of the member of a sign-in, which is named by its id or token. */
 export async function noteProof(
   sql: Sql,
   signIn: { id: string } | { token: string },

@@ -10,10 +10,9 @@ interface Limit {
 }
 
 /**
- * How often passwords, codes and links can be tried, right or wrong, in all processes together. A
- * browser that a member has signed in with before counts by itself, so nobody else's tries keep the
- * member out of it. All others count by their network and the member together, by the member
- * however many networks somebody has, and by the network.
+ * How often passwords, codes and links can be tried, right or wrong, over all processes. A browser that
+ * a member has signed in with before has its own limit, so that others cannot lock the member out of
+ * it. All other attempts count per network and member, per member, and per network.
  */
 const limits = {
   browser: { tries: 20, seconds: 900 },
@@ -53,7 +52,7 @@ export function limitProofs(sql: Sql, signInId: string): Promise<void> {
   return limitTries(sql, 'sign-in', signInId)
 }
 
-/** Counts a challenge for a passkey, each of which is a row until it ends. */
+/** Counts a challenge for a passkey: each is a row in the database until it expires. */
 export function limitChallenges(
   sql: Sql,
   { signInId, memberId }: { signInId: string | undefined; memberId: string },
@@ -76,7 +75,7 @@ async function limitTries(sql: Sql, kind: keyof typeof limits, name: string): Pr
   })
 }
 
-/** Names are stored as hashes, so the database has neither addresses nor emails. */
+/** Names are hashed, so that the database stores neither addresses nor emails here. */
 export function bucketOf(kind: string, name: string): Buffer {
   return hash('sha256', `${kind} ${name}`, 'buffer')
 }

@@ -2,7 +2,7 @@ import { Gauge, type Registry } from 'prom-client'
 import { failedDeletions } from '../failed-deletions.ts'
 import type { Db, Sql } from '../sql.ts'
 
-/** What stands in the database about the whole installation, the same for every process. */
+/** Facts about the whole installation, read from the database. */
 export interface Facts {
   pending: number
   running: number
@@ -16,10 +16,10 @@ export interface Facts {
   lostChunks: number
 }
 
-/** A job that is due, or whose worker is gone, is taken up within seconds where a worker works. */
+/** While a worker runs, it claims a due job, or one whose worker is lost, within seconds. */
 const stuckSeconds = 300
 
-/** Failures of webhooks that are counted, as old ones need nobody any more. */
+/** Older failed deliveries are not counted. */
 const failedDeliveryHours = 24
 
 export async function readFacts(sql: Sql): Promise<Facts> {
@@ -98,12 +98,12 @@ const gauges: [name: string, help: string, of: (facts: Facts) => number][] = [
 ]
 
 /**
- * Metrics that are read from the database when they are asked for, so that every process has them,
- * whatever it does itself. Where the database is away they are missing, and `lethe_database_up` is 0.
+ * Adds metrics that each scrape reads from the database, so that every process has them. If the
+ * database is down, they are missing and `lethe_database_up` is 0.
  */
 export function addFactMetrics(registry: Registry, db: Db): void {
   const registers = [registry]
-  // Before the facts, as they ask for a connection themselves.
+  // Collected before the facts, because they need a connection themselves.
   new Gauge({
     name: 'lethe_database_pool_waiting',
     help: 'Statements of this process that wait for a connection of its pool.',
@@ -135,7 +135,7 @@ export function addFactMetrics(registry: Registry, db: Db): void {
   }
 }
 
-/** All that ask while a result is on its way get the same one. */
+/** Concurrent calls share one result. */
 function shared<T>(ask: () => Promise<T>): () => Promise<T> {
   let asking: Promise<T> | undefined
   return () => {

@@ -9,8 +9,8 @@ import { newestMigration } from '../migrate.ts'
 import type { Db } from '../sql.ts'
 
 /**
- * Whether the database is there, takes writes and has all migrations, and the blob store works. The
- * store is asked every 30 seconds at most, and one that hangs is not waited for.
+ * Checks that the database is writable and has all migrations, and that the blob store works. The store
+ * is checked at most every 30 seconds, and not waited for if it hangs.
  */
 export function readiness(db: Db, blobs?: Blobs): () => Promise<string | undefined> {
   const newest = newestMigration()
@@ -31,7 +31,7 @@ export function readiness(db: Db, blobs?: Blobs): () => Promise<string | undefin
   }
 }
 
-/** Health and metrics on a port of their own, which is not published; workers have them too. */
+/** Creates a server with health and metrics only, for a port that is not published. */
 export async function buildOperations(
   options: HealthOptions & { metrics: Metrics; log: Log },
 ): Promise<FastifyInstance> {
@@ -43,7 +43,7 @@ export async function buildOperations(
 }
 
 export interface HealthOptions {
-  /** Why this process is not ready, in a few words; undefined if it is. */
+  /** Returns why this process is not ready; undefined if it is. */
   findObstacle(): Promise<string | undefined>
 }
 

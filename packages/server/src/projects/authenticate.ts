@@ -9,7 +9,7 @@ import { findWorkingKey, touchKey } from './store.ts'
 /** How long a working key is cached: a revoked one stops within 5 seconds on every process. */
 const trustedMilliseconds = 3_000
 
-/** Keys in use at one time; more are looked up each time, and memory stays bounded. */
+/** The maximum number of cached keys. */
 const trustedMaximum = 10_000
 
 interface TrustedKey {
@@ -19,13 +19,12 @@ interface TrustedKey {
   until: number
 }
 
-/** How long a key that worked is looked up without the limit per address. */
+/** How long a key that worked is exempt from the limit per address. */
 const familiarMilliseconds = 3_600_000
 
 /**
- * Returns at once for a key that worked a moment ago, as most requests have one. Throws rate_limited
- * for keys that never worked, texts that are none and requests without one, where too many came from
- * this address.
+ * Returns a cached key without a promise, for speed. Throws rate_limited if too many requests from
+ * this address had no key or an unknown one.
  */
 export type FindKey = (
   text: string | undefined,
@@ -33,23 +32,22 @@ export type FindKey = (
 ) => TrustedKey | Promise<TrustedKey | undefined> | undefined
 
 /**
- * Looks keys up and remembers those that work for a few seconds, by their texts, as to hash one for
- * every request would cost more than all else here; what does not work is never remembered.
+ * Looks keys up and caches working ones for a few seconds, by their texts: hashing a key for every
+ * request would cost more than all the rest.
  */
 export function keyFinder(sql: Sql, unknownKeysPerSecond = 0): FindKey {
   const trusted = new Map<string, TrustedKey>()
-  // Guesses do not block a key that is in use, even behind the same address.
+  // By text, so that guesses from an address do not block the keys in use there.
   const familiar = new Map<string, number>()
   const limitGuesses = limitPer(unknownKeysPerSecond, 'with unknown keys from this address')
-  // Counted by itself, as it costs no look at the database: it holds up no key that is used for the
-  // first time.
+  // A limit of its own: requests without a key cost no query, and must not block a key's first use.
   const limitKeyless = limitPer(unknownKeysPerSecond, 'without a key from this address')
   let forgottenAt = 0
   async function lookUp(text: string): Promise<TrustedKey | undefined> {
     const now = performance.now()
     const found = await findWorkingKey(sql, hashOfKeyText(text))
     if (!found) return undefined
-    // The last use of a key is noted to the minute; failing to note it fails no request.
+    // The last use is exact to a minute; failing to write it fails no request.
     if (found.isUseStale) touchKey(sql, found.projectId, found.id).catch(() => {})
     const key = { ...found, until: now + trustedMilliseconds }
     trusted.set(text, key)

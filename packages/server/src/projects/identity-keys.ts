@@ -4,7 +4,7 @@ import { invalid } from '../api-error.ts'
 import { isUuid } from '../http/parameters.ts'
 import type { Sql } from '../sql.ts'
 
-/** Keys of a project at one time: the one in use and the one that follows. */
+/** A project has at most two keys: the one in use and its successor. */
 const identityKeysMaximum = 2
 
 export function listIdentityKeys(sql: Sql, projectId: number): Promise<IdentityKey[]> {
@@ -17,8 +17,8 @@ export function listIdentityKeys(sql: Sql, projectId: number): Promise<IdentityK
 }
 
 /**
- * Takes SPKI in PEM or a JWK. Throws `ApiError` for any other key, and for one too many. Returns
- * whether it is new.
+ * Adds a key (SPKI in PEM, or a JWK). Throws `ApiError` for any other text and for a third key. Returns
+ * whether the key is new.
  */
 export async function addIdentityKey(tx: Sql, projectId: number, text: string): Promise<boolean> {
   const x = publicKeyIn(text)
@@ -36,8 +36,8 @@ export async function addIdentityKey(tx: Sql, projectId: number, text: string): 
 }
 
 /**
- * The last one stays while nothing else is accepted: nobody could be identified any more. Returns
- * whether it was there.
+ * Removes a key; returns whether it existed. Refuses to remove the last one if the project accepts only
+ * EdDSA tokens, because then nobody could be identified.
  */
 export async function removeIdentityKey(tx: Sql, projectId: number, id: string): Promise<boolean> {
   const proofs = await lockProject(tx, projectId)
@@ -48,7 +48,7 @@ export async function removeIdentityKey(tx: Sql, projectId: number, id: string):
   return removed.length > 0
 }
 
-/** For a caller that is about to accept nothing else. The caller has locked the project. */
+/** Refuses to accept only EdDSA tokens without a key. The caller has locked the project. */
 export async function assertKeyIsThere(tx: Sql, projectId: number, path: string): Promise<void> {
   const [key] = await tx`select from identity_keys where project_id = ${projectId} limit 1`
   if (!key) throw invalid(path, 'EdDSA tokens need a public key to be checked with')
@@ -65,7 +65,7 @@ function publicKeyIn(text: string): string | undefined {
   try {
     const isJwk = text.trimStart().startsWith('{')
     const key = isJwk ? JSON.parse(text) : text
-    // Node would use its public half, but a private key does not belong here.
+    // Refuses private keys: Node would use the public half.
     if (isJwk ? 'd' in key : !/-----BEGIN PUBLIC KEY-----/.test(text)) return undefined
     const { kty, crv, x } = (
       isJwk ? createPublicKey({ key, format: 'jwk' }) : createPublicKey(text)

@@ -6,10 +6,10 @@ import type { Db, Sql } from '../sql.ts'
 import { keyObjectOf, listIdentityKeys } from './identity-keys.ts'
 import { createProjectSecret, deleteProjectSecrets, readProjectSecrets } from './secrets-store.ts'
 
-/** Secrets of a project that sign user ids at one time: the newest and the one before. */
+/** The valid secrets of a project: the newest and the previous one. */
 const identitySecretsMaximum = 2
 
-/** What a project asks of identify. */
+/** The proofs of a user id that a project accepts from identify. */
 export interface IdentityRules {
   proofs: IdentityProofs
   secrets: readonly string[]
@@ -40,7 +40,7 @@ export async function readIdentitySecrets(
   return secrets.map((secret) => secret.toString('hex'))
 }
 
-/** Creates a secret; the one before goes on working, and any older one ends. */
+/** Creates a secret. The previous one stays valid; older ones are deleted. */
 export async function createIdentitySecret(
   tx: Sql,
   masterKeys: MasterKeys,
@@ -52,8 +52,9 @@ export async function createIdentitySecret(
 }
 
 /**
- * Whether the customer's backend signed this user id, or need not: by a JWT (HS256 with a secret, EdDSA
- * with a key) whose `sub` it is and which has an end, or by an HMAC-SHA256 of it in hex, which has none.
+ * Whether the customer's backend signed this user id, if the project requires it. A proof is a JWT
+ * with `sub` and `exp` (HS256 with a secret, or EdDSA), or an HMAC-SHA256 of the id in hex, which does
+ * not expire.
  */
 export async function isProven(
   { proofs, secrets, publicKeys }: IdentityRules,

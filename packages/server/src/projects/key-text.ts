@@ -8,8 +8,8 @@ const prefixOf: Record<KeyKind, string> = { secret: 'sk_', public: 'pk_' }
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /**
- * The text of a new key: prefix, 32 random bytes in base62 (43 characters), and a checksum of both
- * in base62 (6 characters), by which a scanner knows a leaked key and a typo costs no query.
+ * Creates the text of a key: a prefix, 32 random bytes in base62 (43 characters), and a checksum of
+ * both in base62 (6 characters), so that scanners recognize leaked keys and typos need no query.
  */
 export function newKeyText(kind: KeyKind): string {
   const secret = `${prefixOf[kind]}${base62(BigInt(`0x${randomBytes(32).toString('hex')}`), 43)}`

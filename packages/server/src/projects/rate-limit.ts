@@ -1,15 +1,15 @@
 import { ApiError } from '../api-error.ts'
 import type { Sql } from '../sql.ts'
 
-/** Takes one request out of a bucket: returns the RateLimit headers, or throws rate_limited. */
+/** Counts a request in a bucket. Returns the RateLimit headers, or throws rate_limited. */
 export type RateLimit = (bucket: string) => Record<string, string>
 
 const bucketsMaximum = 100_000
 const burstSeconds = 10
 
 /**
- * A token bucket for each name: `perSecond` requests on average, `burst` of them at once. It counts
- * in this process; with several behind a balancer, each gives out its own share.
+ * A token bucket per name: `perSecond` requests on average, and `burst` at once. Each process counts
+ * for itself.
  */
 export function tokenBuckets(
   perSecond: number,
@@ -39,7 +39,7 @@ export function tokenBuckets(
   }
 }
 
-/** A bucket of ten seconds per name; the message says whose requests are too many. 0: no limit. */
+/** A bucket per name, with bursts of ten seconds; `whose` is for the message. 0: no limit. */
 export function limitPer(perSecond: number, whose: string): (name: string) => void {
   if (perSecond === 0) return () => {}
   const take = tokenBuckets(perSecond, Math.max(1, perSecond * burstSeconds))
@@ -54,10 +54,10 @@ export function limitPer(perSecond: number, whose: string): (name: string) => vo
   }
 }
 
-/** Counts what the rate limits of secret keys refuse, for the dashboard. */
+/** Counts requests refused by the rate limits of secret keys, for the dashboard. */
 export interface Refusals {
   count(projectId: number): void
-  /** Adds what was counted since the last time to what all processes counted today. */
+  /** Adds the counts since the last flush to today's total of all processes. */
   flush(): Promise<void>
 }
 

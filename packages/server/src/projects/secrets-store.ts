@@ -14,7 +14,7 @@ interface SecretRow extends WrappedDataKey {
   id: string
 }
 
-/** Newest first. What an older master key wraps is wrapped again. Throws `SealBroken`. */
+/** Newest first. Rewraps secrets that an older master key wraps. Throws `SealBroken`. */
 export async function readProjectSecrets(
   sql: Sql,
   masterKeys: MasterKeys,
@@ -39,7 +39,7 @@ export async function readProjectSecrets(
   return secrets
 }
 
-/** Of several that are created at once for the suppression one stays. */
+/** If several suppression secrets are created at once, only the first one is stored. */
 export async function createProjectSecret(
   sql: Sql,
   masterKeys: MasterKeys,
@@ -55,7 +55,7 @@ export async function createProjectSecret(
   return secret
 }
 
-/** All but the newest `kept`. Returns whether there were any. */
+/** Deletes all but the newest `kept`. Returns whether there were any. */
 export async function deleteProjectSecrets(
   sql: Sql,
   projectId: number,

@@ -30,7 +30,7 @@ export async function readProjectSettings(sql: Sql, id: number): Promise<Dashboa
   return project as DashboardProject
 }
 
-/** What is not given stays as it is. */
+/** Changes only the given settings. */
 export async function updateProjectSettings(
   sql: Sql,
   id: number,
@@ -68,7 +68,7 @@ const keyColumns = fragment`
     else 'working'
   end as state`
 
-/** Newest first, those that ended last. */
+/** Working keys first, then ended ones; each newest first. */
 export function listKeySettings(sql: Sql, projectId: number): Promise<DashboardKey[]> {
   return sql<DashboardKey>`
     select ${keyColumns}
@@ -78,7 +78,7 @@ export function listKeySettings(sql: Sql, projectId: number): Promise<DashboardK
       created_at desc, id desc`
 }
 
-/** Lets nobody else change a key until the transaction ends. */
+/** Prevents other changes of a key until the transaction ends. */
 export async function lockKey(tx: Sql, projectId: number, id: string): Promise<void> {
   await tx`select from keys where project_id = ${projectId} and id = ${id} for no key update`
 }
@@ -93,7 +93,7 @@ export async function findKeySettings(
   return key
 }
 
-/** What is not given stays as it is, also for somebody else who changes it at the same time. */
+/** Changes only the given settings, so that concurrent changes of the others are kept. */
 export async function updateKeySettings(
   sql: Sql,
   projectId: number,

@@ -31,7 +31,7 @@ export async function createProject(sql: Sql, name: string): Promise<Project> {
   return project as Project
 }
 
-/** A project and its first two keys, whose texts are seen this once. */
+/** Creates a project with two keys, whose texts are shown only once. */
 export async function createProjectWithKeys(
   tx: Sql,
   name: string,
@@ -54,7 +54,7 @@ export async function findProject(sql: Sql, id: number): Promise<Project | undef
   return project
 }
 
-/** Creates a key. A secret key's `text` is never available again. */
+/** Creates a key. The `text` of a secret key is not stored. */
 export async function createKey(
   sql: Sql,
   projectId: number,
@@ -80,8 +80,8 @@ export function listKeys(sql: Sql, projectId: number): Promise<Key[]> {
 }
 
 /**
- * Ends a key now, or after an overlap in which the old and the new one both work. An end that was
- * set before can be brought forward, not put off. Returns whether there was such a key.
+ * Ends a key now or after an overlap. An end that is already set can only be moved forward. Returns
+ * whether there is such a key.
  */
 export async function revokeKey(sql: Sql, id: string, overlapSeconds: number): Promise<boolean> {
   const rows =
@@ -118,8 +118,8 @@ export async function touchKey(sql: Sql, projectId: number, id: string): Promise
 }
 
 /**
- * An origin as browsers send it: no path, no port that is the scheme's own, in lower case.
- * `https://*.example.com` stands for all below example.com. Undefined where the text is none.
+ * Returns an origin as browsers send it: lower case, no path, no default port; undefined for other
+ * texts. `https://*.example.com` stands for all subdomains of example.com.
  */
 export function originOf(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined

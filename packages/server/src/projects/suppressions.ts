@@ -4,11 +4,11 @@ import type { Sql } from '../sql.ts'
 import { createProjectSecret, readProjectSecrets } from './secrets-store.ts'
 
 /**
- * The list of erased persons whom identify does not bring back, for projects that ask for it. What it
- * holds are hashes under a key of the project, which the master key wraps.
+ * The erased persons whom identify must not create again, for projects that turn this on. Stores keyed
+ * hashes; the key belongs to the project and is wrapped by the master key.
  */
 export interface Suppressions {
-  /** In the transaction that completes their erasure. */
+  /** Call it in the transaction that completes the erasure. */
   add(tx: Sql, projectId: number, externalIds: readonly string[]): Promise<void>
   has(sql: Sql, projectId: number, externalId: string): Promise<boolean>
   /** Returns whether there was anything to lift. */
@@ -27,7 +27,7 @@ export function suppressionsWith(masterKeys: MasterKeys): Suppressions {
       let key = await keyOf(tx, projectId)
       if (!key) {
         await createProjectSecret(tx, masterKeys, projectId, 'suppression')
-        // Another transaction's may be the one that stayed.
+        // A concurrent transaction may have stored another one.
         key = (await keyOf(tx, projectId)) as Buffer
       }
       const hashes = externalIds.map((one) => hashOf(key, one))
@@ -60,7 +60,7 @@ function hashOf(key: Buffer, externalId: string): Buffer {
   return createHmac('sha256', key).update(externalId).digest()
 }
 
-/** Turns suppression of a project on, or off, which deletes all its hashes. */
+/** Turns suppression of a project on or off. Turning it off deletes all its hashes. */
 export async function setSuppression(tx: Sql, projectId: number, isOn: boolean): Promise<void> {
   await tx`update projects set suppresses_erased = ${isOn} where id = ${projectId}`
   if (isOn) return

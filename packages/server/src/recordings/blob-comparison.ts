@@ -8,13 +8,13 @@ const keysAPart = 500
 const chunksAPage = 5_000
 const browsersAPage = 200
 
-/** Fewer strays than this are deleted even if there are no other blobs. */
+/** Up to this many strays are deleted even if they outnumber the known blobs. */
 const straysAllowed = 1_000
 
 /**
- * Compares the blobs of each project with its chunks, once a day, by one process at a time. A blob
- * that no chunk knows of for a day is deleted: a chunk's row always comes before its blob. Chunks
- * without a blob are counted. Memory does not grow with either.
+ * Compares the blobs of each project with its chunks, once a day and by one process at a time. Deletes
+ * blobs that have had no chunk for a day (a chunk's row always precedes its blob), and counts chunks
+ * without a blob. Uses constant memory.
  */
 export async function compareBlobs({ db, blobs }: Recordings, log: Log): Promise<void> {
   const projects = await db.sql<{ id: number }>`select id from projects order by id`
@@ -42,7 +42,7 @@ async function compareProject(
   let found = 0
   let strays = 0
   for await (const keys of inParts(blobs.list(`blobs/${id}/`), keysAPart)) {
-    // What has another kind of name is nobody's here, and cannot be deleted.
+    // Objects with other kinds of names are not ours.
     const part = await notePart(sql, id, keys.filter(isKey), begunAt)
     found += part.found
     strays += part.strays
@@ -50,7 +50,7 @@ async function compareProject(
   const lost = Math.max(0, (await countChunks(sql, id, begunAt)) - found)
   await sql`update blob_comparisons set lost_chunks = ${lost} where project_id = ${id}`
   if (lost > 0) log.event('warn', 'blobs.lost', { projectId: id, count: lost })
-  // The database of another installation knows hardly any of these blobs.
+  // This may be the blob store of another installation.
   if (strays > straysAllowed && strays > found) {
     log.event('error', 'blobs.mostly_strays', { projectId: id, count: strays })
     return
@@ -59,7 +59,7 @@ async function compareProject(
   if (deleted > 0) log.event('info', 'blobs.strays_deleted', { projectId: id, count: deleted })
 }
 
-/** Notes which of the keys are strays. `found` are those of chunks that were stored by then. */
+/** Records which keys are strays. `found` counts chunks that were stored before `begunAt`. */
 async function notePart(
   sql: Sql,
   projectId: number,
@@ -83,7 +83,7 @@ async function notePart(
   return counts as NonNullable<typeof counts>
 }
 
-/** The stored chunks of a project that were stored by then, counted page by page. */
+/** Counts the chunks of a project that were stored before `begunAt`, page by page. */
 async function countChunks(sql: Sql, projectId: number, begunAt: string): Promise<number> {
   let count = 0
   let last = ''
@@ -132,7 +132,7 @@ export interface LostChunk {
   number: number
 }
 
-/** The stored chunks of a project whose blob is not there, browser by browser. */
+/** Yields the stored chunks of a project whose blob is missing, browser by browser. */
 export async function* findLostChunks(
   { db: { sql }, blobs }: Pick<Recordings, 'db' | 'blobs'>,
   projectId: number,
@@ -163,7 +163,7 @@ async function* lostChunksOf(sql: Sql, blobs: Blobs, projectId: number, browserI
   const there = new Set<string>()
   for await (const key of blobs.list(browserPrefix(projectId, browserId))) there.add(key)
   if (chunks.every(({ key }) => there.has(key))) return
-  // What was deleted meanwhile is not lost.
+  // Chunks that were deleted meanwhile are not lost.
   const known = new Set((await readChunks()).map(({ key }) => key))
   for (const { key, ...chunk } of chunks) if (!there.has(key) && known.has(key)) yield chunk
 }

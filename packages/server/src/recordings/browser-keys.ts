@@ -3,12 +3,12 @@ import { createDataKey, rewrap, unwrapDataKey, wrapDataKey } from '../blobs/seal
 import type { Sql } from '../sql.ts'
 
 /**
- * The data keys of browsers, in the database of KEY_DATABASE_URL or in the main one. A data key is
- * never kept in memory beyond the work at hand: once its row is destroyed nothing opens a blob.
+ * The data keys of browsers, in the database of KEY_DATABASE_URL or in the main one. They are not cached
+ * in memory: once the row of a key is destroyed, nothing can open the blobs.
  */
 export interface BrowserKeys {
   sql: Sql
-  /** The same database by a pipelined connection, for the one read that each chunk needs. */
+  /** A pipelined connection to the same database, for the read that each chunk needs. */
   short?: Sql
   masterKeys: MasterKeys
 }
@@ -16,12 +16,12 @@ export interface BrowserKeys {
 /** Keys destroyed, checked or rewrapped by one statement. */
 const keysAPart = 1_000
 
-/** Longer than any start of a session takes to insert the browser of a key it has made. */
+/** Longer than the start of a session takes to insert the browser after its key. */
 const uncheckedMinutes = 10
 
 /**
- * Makes the data key of a browser that is about to be inserted. The key comes first: a browser
- * without one could take no chunk, a key without a browser is collected.
+ * Creates the data key of a browser that is about to be inserted. The key comes first: a browser
+ * without a key could not record, but a key without a browser is deleted later.
  */
 export async function createBrowserKey(
   { sql, masterKeys }: BrowserKeys,
@@ -37,8 +37,8 @@ export async function createBrowserKey(
 }
 
 /**
- * The data key of a browser, to be filled with zeros after use; undefined where it was destroyed.
- * Throws `SealBroken` where its master key is not configured.
+ * Returns the data key of a browser, which the caller fills with zeros after use; undefined if it was
+ * destroyed. Throws `SealBroken` if its master key is not configured.
  */
 export async function readBrowserKey(
   { sql, short = sql, masterKeys }: BrowserKeys,
@@ -52,7 +52,7 @@ export async function readBrowserKey(
   return row && unwrapDataKey(masterKeys, row, { projectId, browserId })
 }
 
-/** From its commit on no blob of these browsers can be opened, whatever copies of it there are. */
+/** Destroys data keys: after the commit no blob of these browsers can be opened, nor any copy. */
 export async function destroyBrowserKeys(
   sql: Sql,
   projectId: number,
@@ -70,7 +70,7 @@ export async function destroyBrowserKeys(
   return destroyed
 }
 
-/** Of these browsers, those that have a key. */
+/** Returns those of these browsers that have a key. */
 export async function findKeyedBrowsers(
   sql: Sql,
   projectId: number,
@@ -95,8 +95,8 @@ export async function countBrowserKeys(
 }
 
 /**
- * Destroys the keys whose browsers never came to be, because the service went down in between or
- * the main database refused. Each key is looked at once, some minutes after it was made.
+ * Deletes keys whose browsers were never inserted, because of a crash or an error in between. Checks
+ * each key once, some minutes after its creation.
  */
 export async function collectUnusedKeys(sql: Sql, keySql: Sql): Promise<number> {
   let collected = 0
@@ -123,8 +123,8 @@ export async function collectUnusedKeys(sql: Sql, keySql: Sql): Promise<number> 
 }
 
 /**
- * Wraps the data keys that stand under an older master key with the first one. When it has returned,
- * the older ones can be taken out of the setting. Returns how many it rewrapped.
+ * Rewraps data keys under older master keys with the first one; returns their number. After that, the
+ * older ones can be removed from the setting.
  */
 export async function rewrapBrowserKeys({ sql, masterKeys }: BrowserKeys): Promise<number> {
   const olderIds = [...masterKeys.byId.keys()].filter((id) => id !== masterKeys.current.id)
@@ -144,7 +144,7 @@ export async function rewrapBrowserKeys({ sql, masterKeys }: BrowserKeys): Promi
     for (const { projectId, browserId, ...old } of rows) {
       const wrappedKey = rewrap(masterKeys, old, { projectId, browserId })
       if (!wrappedKey) continue
-      // An update and no upsert: a key that an erasure destroyed meanwhile does not come back.
+      // No upsert, so that a key that an erasure destroyed meanwhile does not come back.
       await sql`
         update browser_keys
         set master_key_id = ${wrappedKey.masterKeyId}, wrapped = ${wrappedKey.wrapped}

@@ -3,22 +3,22 @@ import { promisify } from 'node:util'
 import { createGunzip, gzip } from 'node:zlib'
 import { ApiError } from '../api-error.ts'
 
-/** As sent, compressed or not. */
+/** The limit of a chunk as sent, compressed or not. */
 export const chunkBytesMaximum = 1_048_576
 
-/** Counted while streaming; this much is never in memory at once. */
+/** The limit of an expanded chunk, checked while streaming. */
 export const expandedBytesMaximum = 8 * 1_048_576
 
-/** Recorded pages compress far less than this; a bomb has a thousand to one. */
+/** Recorded pages compress far less than this; a zip bomb has a ratio of a thousand. */
 const ratioMaximum = 200
 
-/** Below this a high ratio costs nothing and may be honest. */
+/** Up to this size the ratio is not checked. */
 const ratioFreeBytes = 262_144
 
-/** Checked at one go: a tenth of a millisecond, whatever is in it. */
+/** Checked without a pause, which takes 0.1 ms at most. */
 const partBytes = 65_536
 
-/** Expanded at one go: fewer and larger pieces cost less to hand on. */
+/** The size of expanded pieces: fewer and larger ones cost less. */
 const pieceBytes = 131_072
 
 /** A gzip has a header of ten bytes, two of content at least, and a checksum and a size of four. */
@@ -30,9 +30,9 @@ const gzipAsync = promisify(gzip)
 type WhenItMay = <T>(work: () => Promise<T>) => Promise<T>
 
 /**
- * Checks a chunk as it was sent, and returns it compressed: as it came, where it came so. What came
- * compressed is not expanded here, which would be half of what a chunk costs: it is refused for the
- * size that it says it has, and `expandChunk` finds out the rest. Throws a refusal.
+ * Checks a chunk as it was sent, and returns it compressed. A compressed chunk is not expanded here,
+ * which would be half its cost: only its stated size is checked, and `expandChunk` checks the rest.
+ * Throws a refusal.
  */
 export async function readChunkBody(
   body: Buffer,
@@ -50,7 +50,7 @@ export async function readChunkBody(
   return body.length > partBytes ? whenItMay(pack) : pack()
 }
 
-/** By its first bytes and its last four, which hold its expanded size (RFC 1952). */
+/** Checks the first bytes and the last four, which hold the expanded size (RFC 1952). */
 function checkGzip(body: Buffer): void {
   if (body.length < gzipBytesMinimum || body[2] !== 8) {
     throw new ApiError('invalid_request', 'The chunk is not valid gzip.')
@@ -58,14 +58,14 @@ function checkGzip(body: Buffer): void {
   assertExpansion(body, body.readUInt32LE(body.length - 4))
 }
 
-/** A stored chunk that holds no events in their form, or more of them than a chunk may. */
+/** The content of a stored chunk is not in the format of events, or is too large. */
 export class ChunkDamaged extends Error {
   override readonly name = 'ChunkDamaged'
 }
 
 /**
- * The events of a stored chunk, piece by piece. Their form is checked, not their JSON: one object a
- * line, in UTF-8. Throws `ChunkDamaged` once it meets what is wrong or too much.
+ * Yields the events of a stored chunk, piece by piece. Checks that each line looks like an object and
+ * is UTF-8, but not the JSON. Throws `ChunkDamaged` where the chunk is damaged or too large.
  */
 export async function* expandChunk(gzip: Uint8Array): AsyncGenerator<Buffer> {
   const gunzip = createGunzip({ chunkSize: pieceBytes })
@@ -91,7 +91,7 @@ async function checkPlain(body: Buffer): Promise<void> {
   const framing = checkFraming()
   for (let start = 0; start < body.length; start += partBytes) {
     framing.push(body.subarray(start, start + partBytes))
-    // A chunk of many short lines takes a while: others have their turn in between.
+    // Lets other requests run in between.
     if (body.length > partBytes) await new Promise((resolve) => setImmediate(resolve))
   }
   framing.end()
@@ -109,16 +109,16 @@ const open = 0x7b
 const close = 0x7d
 
 /**
- * Checks ndjson part by part: each line begins with `{` and ends with `}`, the last may lack its
- * end of line, and all is UTF-8.
+ * Checks ndjson part by part: each line begins with `{` and ends with `}`, and the text is UTF-8. The
+ * last line may lack its end of line.
  */
 function checkFraming() {
-  // The byte before the part, as if an end of line stood before the first one.
+  // The byte before the part; at the beginning, an end of line.
   let before = newline
   let isEmpty = true
   let unfinished: Buffer = Buffer.alloc(0)
 
-  // Byte by byte, as a search for each end of line takes ten times as long where lines are short.
+  // Byte by byte: searching for each end of line takes ten times as long if lines are short.
   function checkLines(part: Buffer) {
     let last = before
     for (let i = 0; i < part.length; i++) {
@@ -138,7 +138,7 @@ function checkFraming() {
       const text = unfinished.length === 0 ? part : Buffer.concat([unfinished, part])
       const whole = text.length - unfinishedBytes(text)
       if (!isUtf8(text.subarray(0, whole))) throw malformed('is not valid UTF-8')
-      // A copy: the part's own memory is used again.
+      // A copy, because the memory of the part is reused.
       unfinished = Buffer.from(text.subarray(whole))
     },
     end() {
@@ -149,7 +149,7 @@ function checkFraming() {
   }
 }
 
-/** How many bytes at the end are the beginning of a character that goes on in the next part. */
+/** The number of bytes at the end that begin a character of the next part. */
 function unfinishedBytes(text: Buffer): number {
   for (let back = 1; back <= Math.min(3, text.length); back++) {
     const byte = text[text.length - back] as number

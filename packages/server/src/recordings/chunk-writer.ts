@@ -17,9 +17,9 @@ export interface ChunkWriter {
 }
 
 /**
- * Writes the rows of uploads: those that arrive together share a commit, intents with intents and
- * confirmations with confirmations of the same project. What a shared statement leaves out, as it is
- * not new, refused, or locked by somebody, is asked for alone.
+ * Writes the rows of uploads. Intents of a project that arrive together share a commit, and so do
+ * confirmations. Chunks that a shared statement skips, because they are not new, refused or locked, are
+ * written alone.
  */
 export function chunkWriter({ sql }: Pick<Db, 'sql'>): ChunkWriter {
   const intendTogether = together<ChunkToIntend, boolean>({
@@ -49,7 +49,7 @@ async function marked(chunks: { blobKey: string }[], done: Promise<Set<string>>)
   return chunks.map(({ blobKey }) => keys.has(blobKey))
 }
 
-/** False if one row made the whole shared statement fail. */
+/** Returns false if one row made the shared statement fail. */
 async function unlessFaultOfRow(done: Promise<boolean>): Promise<boolean> {
   try {
     return await done

@@ -4,10 +4,10 @@ import { type CountryResponse, Reader } from 'mmdb-lib'
 import { SettingRefused } from '../config.ts'
 import { plainAddress } from '../http/network.ts'
 
-/** Returns the country of an IP address as ISO 3166-1 alpha-2, or null where it is not known. */
+/** Returns the country of an IP address (ISO 3166-1 alpha-2), or null if it is unknown. */
 export type FindCountry = (address: string) => string | null
 
-/** Reads the file of COUNTRY_DATABASE whole. Undefined for an empty path. */
+/** Reads the file of COUNTRY_DATABASE; returns undefined for an empty path. */
 export async function openCountries(path: string): Promise<FindCountry | undefined> {
   if (path === '') return undefined
   const bytes = await readFile(path).catch(({ code }) => refuse(`cannot be read (${code})`))
@@ -16,11 +16,11 @@ export async function openCountries(path: string): Promise<FindCountry | undefin
     const find: FindCountry = (text) => {
       const address = plainAddress(text)
       const version = isIP(address)
-      // The reader would find something for any text, and for IPv6 in a database of IPv4.
+      // The reader returns a result for any text, and for IPv6 in an IPv4 database.
       if (version === 0 || version > reader.metadata.ipVersion) return null
       return reader.get(address)?.country?.iso_code ?? null
     }
-    // A database of something else is found out here, and not at the first visitor.
+    // Detects a database of another kind now, and not with the first visitor.
     find('192.0.2.1')
     return find
   } catch {

@@ -22,8 +22,8 @@ type Note = (
 ) => Promise<void>
 
 /**
- * Creates the project of the demo page with its public key, if it is not there, and lets the key be
- * used from these origins alone. A key that was revoked stays so.
+ * Creates the project of the demo page with its public key, if there is none, and limits the key to
+ * these origins. A revoked key stays revoked.
  */
 export async function openDemo(db: Db, origins: readonly string[], note: Note): Promise<void> {
   await db.begin(async (tx) => {
@@ -47,7 +47,7 @@ export async function openDemo(db: Db, origins: readonly string[], note: Note): 
   })
 }
 
-/** The demo's public key; undefined where there is none that works. Writes nothing. */
+/** Finds the demo's public key; undefined if no key works. */
 export async function findDemoKey(sql: Sql): Promise<string | undefined> {
   const [key] = await sql<{ text: string }>`
     select k.public_text as text
@@ -62,15 +62,12 @@ export async function findDemoKey(sql: Sql): Promise<string | undefined> {
 
 export interface DemoOptions {
   sdk: Sdk
-  /** Asked for at each visit, as the key may be revoked. */
+  /** Called for each visit, because the key may be revoked. */
   findKey(): Promise<string | undefined>
   basePath: string
 }
 
-/**
- * A small shop that is recorded, for trying out how recordings arrive: in the demo's project, or
- * with `?key=pk_…` in one's own.
- */
+/** A small shop that records into the demo's project or, with `?key=pk_…`, into another one. */
 export const demoRoutes: FastifyPluginAsync<DemoOptions> = async (
   app,
   { sdk, findKey, basePath },
@@ -89,7 +86,7 @@ export const demoRoutes: FastifyPluginAsync<DemoOptions> = async (
       return reply
         .headers({
           'cache-control': 'no-store',
-          // As strict as a page with inline scripts can be: the SDK has to work under it.
+          // As strict as possible with inline scripts, because the SDK has to work with such a policy.
           'content-security-policy': [
             "default-src 'none'",
             `script-src 'nonce-${nonce}' 'self'`,

@@ -4,7 +4,7 @@ import type { Db, Sql } from '../sql.ts'
 
 export type IdentifyOutcome = 'linked' | 'ignored' | 'linked_elsewhere' | 'retired' | 'full'
 
-/** Browsers a person may have. Of those that identify at the same moment all may be let in. */
+/** The maximum number of browsers of a person. Concurrent identify calls may exceed it. */
 export const browsersPerPersonDefault = 1_000
 
 export interface LinkLimits {
@@ -14,10 +14,9 @@ export interface LinkLimits {
 }
 
 /**
- * Ties a browser to the person with this externalId, permanently, and creates the person where there
- * is none. `ignored`: the person is being deleted, or was erased and is to stay so, and nothing was
- * written. `full`: the person has
- * as many browsers as it may have; this one is retired, and its sessions are closed, so that the
+ * Links a browser permanently to the person with this externalId, and creates the person if needed.
+ * `ignored`: the person is being deleted or is suppressed; nothing was written. `full`: the person has
+ * the maximum number of browsers; this one is retired and its sessions are closed, so that the
  * retention deletes them.
  */
 export async function identify(
@@ -34,7 +33,7 @@ export async function identify(
     left join person_browsers l on l.project_id = b.project_id and l.browser_id = b.id
     left join persons p on p.project_id = l.project_id and p.id = l.person_id
     where b.project_id = ${projectId} and b.id = ${browserId}`
-  // Decided before the person is looked at: the response tells nothing about who exists.
+  // Decided before the person is read, so that the response does not reveal who exists.
   if (!browser || browser.isRetired) return 'retired'
   if (browser.linkedTo !== null) {
     return browser.linkedTo === externalId ? 'linked' : 'linked_elsewhere'
@@ -42,7 +41,7 @@ export async function identify(
   return link(db, projectId, browserId, externalId, limits)
 }
 
-/** Rolls a transaction back in which a person may have been created for nothing. */
+/** Rolls back the transaction, which may have created the person. */
 class LinkRefused extends Error {
   readonly outcome: IdentifyOutcome
 
@@ -61,12 +60,12 @@ async function link(
 ): Promise<IdentifyOutcome> {
   try {
     return await db.begin(async (tx) => {
-      // The order of locks is person, browser. A link that sees no flag here comes before a DELETE
-      // can set it, and is among the browsers that the worker retires.
+      // Lock order: person, browser. While the person is locked no DELETE can flag it, so this link
+      // will be among the browsers that the worker retires.
       const person = await createAndLockPerson(tx, projectId, externalId)
       if (person === undefined) return 'ignored'
       const personId = person.id
-      // Looked at after the person was created: an erasure that ended in between is seen here.
+      // Checked after the person was created, so that an erasure that just completed is seen.
       if (person.isNew && (await suppressions?.has(tx, projectId, externalId))) {
         throw new LinkRefused('ignored')
       }
@@ -82,7 +81,7 @@ async function link(
       if (linkedTo === personId) return 'linked'
       if (linkedTo !== undefined) throw new LinkRefused('linked_elsewhere')
       if (await hasBrowsers(tx, projectId, personId, browsersMaximum)) {
-        // Nothing of a named person may lie here unlinked, where no erasure would find it.
+        // Recordings of a known person must not stay unlinked: no erasure would find them.
         await discardBrowser(tx, projectId, browserId)
         return 'full'
       }
@@ -99,13 +98,13 @@ async function link(
   }
 }
 
-/** Notes that identify has created this person, of whom nothing else is known. */
+/** Records that only identify has created this person. */
 async function noteIdentified(tx: Sql, projectId: number, personId: string): Promise<void> {
   await tx`
     insert into identified_persons (project_id, person_id) values (${projectId}, ${personId})`
 }
 
-/** Of a browser that the caller has locked: nobody links it meanwhile. */
+/** The person of a browser that the caller has locked. */
 async function linkedPerson(
   tx: Sql,
   projectId: number,
@@ -120,7 +119,7 @@ async function linkedPerson(
   return link?.personId
 }
 
-/** Whether a person has so many browsers, or more. */
+/** Whether a person has `count` browsers or more. */
 export async function hasBrowsers(
   sql: Sql,
   projectId: number,
@@ -137,10 +136,7 @@ export async function hasBrowsers(
   return row?.has ?? false
 }
 
-/**
- * Takes a browser and its sessions out of use, so that the retention deletes them, and has it named
- * in the ledger.
- */
+/** Retires a browser and closes its sessions, so that the retention deletes them; for the ledger too. */
 export async function discardBrowser(tx: Sql, projectId: number, browserId: string): Promise<void> {
   await tx`
     with discarded as (

@@ -6,7 +6,7 @@ import { BlobFault } from '../blobs/blobs.ts'
 import { refusalOf } from '../http/errors.ts'
 import type { Log } from '../log.ts'
 
-/** A refusal that says itself what the SDK does next; others are told by their codes. */
+/** A refusal that says what the SDK does next; for others the code decides. */
 export class IngestRefusal extends ApiError {
   readonly next: Next
 
@@ -24,7 +24,7 @@ export function browserRetired(): ApiError {
   return new ApiError('browser_retired', 'Start again, as a new browser.')
 }
 
-/** What is not here is a mistake of what was sent: it would be refused again. */
+/** Other codes mean an invalid request, which would be refused again. */
 const nextByCode: Partial<Record<ErrorCode, Next>> = {
   unauthorized: 'stop',
   forbidden: 'stop',
@@ -41,8 +41,8 @@ const nextByCode: Partial<Record<ErrorCode, Next>> = {
 const retrySecondsDefault = 5
 
 /**
- * Open to every page, and never with what a browser knows of the visitor. On refusals too: a page
- * cannot read a response that lacks it, and the SDK would not learn what to do.
+ * Lets every page read responses, without credentials. Refusals need this too: otherwise the SDK could
+ * not read what to do next.
  */
 export const openToPages = {
   'access-control-allow-origin': '*',
@@ -52,7 +52,7 @@ export const openToPages = {
   'x-content-type-options': 'nosniff',
 }
 
-/** The one error shape, and beside it what the SDK does next. */
+/** Sends errors in the common shape, with what the SDK does next. */
 export function ingestErrorHandler(log: Log) {
   return (error: FastifyError | ApiError, request: FastifyRequest, reply: FastifyReply) => {
     const refusal = refusalOfIngest(error)

@@ -11,33 +11,33 @@ import type { IngestLimitName } from './ingest-metrics.ts'
 import { findIngestRules, type IngestRules } from './ingest-store.ts'
 import type { QuotaLimits, Quotas } from './quotas.ts'
 
-/** Requests a second on average, and ten times as many at once, in each process; 0 is no limit. */
+/** Requests per second on average, with bursts of ten times as many, per process; 0: no limit. */
 export interface IngestLimits extends Partial<QuotaLimits> {
   perAddress: number
   perProject: number
-  /** Sessions that a browser may start in a day. */
+  /** Sessions that a browser may start per day. */
   sessionsPerBrowser?: number
-  /** Browsers a person may have; beyond them a browser that names that person is not recorded. */
+  /** Browsers that can be linked to a person; further ones are not recorded. */
   browsersPerPerson?: number
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What decides about an ingestion request; set by the gate, before anything is read. */
+    /** The rules for this request, set by the gate before the body is read. */
     ingestRules: IngestRules
   }
 }
 
-/** Making sessions and persons costs more than the rest, and no browser does it often. */
+/** Creating sessions and persons is expensive, and browsers do it rarely. */
 const startsShare = 0.2
 
-/** How long the rules of a key are taken to hold, in each process. */
+/** How long the rules of a key are cached in each process. */
 const trustedMilliseconds = 3_000
 const trustedMaximum = 10_000
 
 const bodyTypes = new Set(['text/plain', 'application/octet-stream', 'application/json'])
 
-/** Does something that a limit may refuse, and notes it where it did. */
+/** Does something that a limit may refuse, and counts the refusal. */
 export type Limited = <T>(limit: IngestLimitName, projectId: number | undefined, work: () => T) => T
 
 export interface GateOptions {
@@ -51,8 +51,8 @@ export interface GateOptions {
 }
 
 /**
- * Looks at a request before its body is read: address, key, origin, project, type. Sets
- * `projectId` and `ingestRules`.
+ * Checks a request before its body is read: address, key, origin, limits, type. Sets `projectId` and
+ * `ingestRules`.
  */
 export function ingestGate(options: GateOptions) {
   const { sql, findKey, readIdentity, limits, limited, quotas, log } = options
@@ -74,8 +74,8 @@ export function ingestGate(options: GateOptions) {
     if (!rules) throw keyUnknown()
     const { origin } = request.headers
     const isAnonymous = origin === undefined || origin === 'null'
-    // A page whose Referrer-Policy hides it sends beacons without its origin. The session they go
-    // to is known to nobody but the page that started it, from an origin of the list.
+    // A page whose Referrer-Policy hides its origin sends beacons without it. That is safe: only a
+    // page of an allowed origin can have started the session.
     if (!(isAnonymous && !isStart) && !isAllowed(origin, rules.allowedOrigins)) {
       throw new IngestRefusal('forbidden', 'This public key may not be used from this origin.', {
         next: 'stop',
@@ -90,15 +90,15 @@ export function ingestGate(options: GateOptions) {
 }
 
 /**
- * Behind a proxy that is not trusted all visitors come from one address, and share its limits. That
- * is told once; a visitor can make it be told, and nothing more.
+ * Warns once if requests come through a proxy that is not trusted: all visitors then share the limits
+ * of one address. A visitor can cause the warning, but nothing else.
  */
 function proxyWarning(log: Log): (request: FastifyRequest) => void {
-  let isTold = false
+  let isLogged = false
   return ({ headers, ips }) => {
     const isTrusted = ips !== undefined && ips.length > 1
-    if (isTold || headers['x-forwarded-for'] === undefined || isTrusted) return
-    isTold = true
+    if (isLogged || headers['x-forwarded-for'] === undefined || isTrusted) return
+    isLogged = true
     log.event('warn', 'ingest.proxy_not_trusted')
   }
 }
@@ -107,7 +107,7 @@ async function workingKey(findKey: FindKey, request: FastifyRequest) {
   const { key: text } = request.query as { key?: unknown }
   if (typeof text !== 'string') throw keyUnknown()
   if (text.startsWith('sk_')) {
-    // Told without a look at the database, so it says nothing about whether the key works.
+    // Decided without a query, so it does not reveal whether the key works.
     throw new IngestRefusal(
       'forbidden',
       'This is a secret key, used in a page: revoke it, and use a public key (pk_…) instead.',
@@ -126,7 +126,7 @@ function keyUnknown(): IngestRefusal {
   })
 }
 
-/** Origins are compared whole; `https://*.example.com` stands for all below example.com. */
+/** Compares whole origins; `https://*.example.com` stands for all subdomains of example.com. */
 export function isAllowed(origin: string | undefined, allowed: readonly string[] | null): boolean {
   if (allowed === null) return true
   if (origin === undefined) return false
@@ -137,7 +137,7 @@ export function isAllowed(origin: string | undefined, allowed: readonly string[]
   })
 }
 
-/** Other types make browsers ask first or come from forms; a beacon of bytes has none at all. */
+/** Other types need a preflight or come from forms; a beacon of bytes has none. */
 function checkBodyType(request: FastifyRequest): void {
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers
   const mediaType = type?.split(';')[0]?.trim().toLowerCase()
@@ -170,14 +170,11 @@ function rulesFinder(sql: Sql, readIdentity: GateOptions['readIdentity']) {
   }
 }
 
-/** How many chunks are checked and stored at one time: what they take of memory is bounded. */
+/** Limits the chunks that are checked and stored at a time, and with them the memory. */
 const uploadsMaximum = 256
 const uploadsPerNetworkMaximum = 32
 
-/**
- * Slots for chunks that have arrived whole: a body that is still on its way holds none. Returns what
- * gives the slot back.
- */
+/** Slots for chunks that have arrived completely. Taking one returns a function that releases it. */
 export function uploadSlots() {
   let uploads = 0
   const byNetwork = new Map<string, number>()

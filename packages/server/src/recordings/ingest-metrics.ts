@@ -14,7 +14,7 @@ export interface IngestMetrics {
 
 const name = 'lethe_ingest_refused_total'
 
-/** Of one registry: several servers of one process count together. */
+/** Several servers of one process share the metrics of their registry. */
 export function createIngestMetrics(registry: Registry): IngestMetrics {
   const refused =
     (registry.getSingleMetric(name) as Counter | undefined) ??

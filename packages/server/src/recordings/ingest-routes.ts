@@ -43,7 +43,7 @@ import {
 import { openQuotas, type Quotas } from './quotas.ts'
 import { type Recordings, storeChunk, type UploadOutcome } from './upload.ts'
 
-/** A start or an identify: two ids, a URL and some words. */
+/** The limit for the body of a start or an identify. */
 const smallBodyBytesMaximum = 16_384
 
 const userAgentMaximum = 512
@@ -58,23 +58,20 @@ export interface IngestOptions {
   readBody: ReadBody
   metrics: IngestMetrics
   log: Log
-  /** Not given: sessions have no country. */
+  /** If absent, sessions have no country. */
   findCountry?: FindCountry | undefined
 }
 
-/** Chunks that came large and plain; those of the networks that send them in turns. */
+/** Large uncompressed chunks that are checked at a time, round robin over networks. */
 const chunksCheckedAtOnce = 1
 
-/**
- * Writes of one network at a time, where there is a limit for an address at all: what comes beyond
- * waits, and the database is there for others.
- */
+/** Concurrent writes of one network, if addresses are limited at all. Further ones wait. */
 const writesOfNetworkAtOnce = 4
 
-/** How often the bytes of a day are added up over all processes. */
+/** How often the usage of the day is added to the database. */
 const usageSeconds = 5
 
-/** What browsers speak; see the contract. Every response is open to pages and says what comes next. */
+/** The endpoints for browsers. All pages can read the responses, which say what to do next. */
 export const ingestRoutes: FastifyPluginAsyncTypebox<IngestOptions> = async (app, options) => {
   const limiting = limitingOf(options)
   const { db, browserKeys } = options.recordings
@@ -112,10 +109,10 @@ interface Limiting {
   quotas: Quotas
 }
 
-/** What refuses, counts and tells: a metric for each limit, and a log line where a day is full. */
+/** Refuses and counts: a metric for each limit, and a log line when a daily limit is reached. */
 function limitingOf({ recordings, limits, metrics, log }: IngestOptions): Limiting {
   const { bytesPerProject = 0, bytesPerAddress = 0 } = limits
-  const told = new Set<string>()
+  const logged = new Set<string>()
   function note(limit: IngestLimitName, projectId: number | undefined): void {
     metrics.observeRefused(limit)
     if (projectId !== undefined) quotas.countRefused(projectId)
@@ -127,9 +124,9 @@ function limitingOf({ recordings, limits, metrics, log }: IngestOptions): Limiti
       note(exceeded, projectId)
       const day = new Date().toISOString().slice(0, 10)
       const line = `${exceeded} ${projectId} ${day}`
-      if (!told.has(line)) log.event('warn', 'ingest.day_is_full', { projectId, code: exceeded })
-      if (told.size > 1_000) told.clear()
-      told.add(line)
+      if (!logged.has(line)) log.event('warn', 'ingest.day_is_full', { projectId, code: exceeded })
+      if (logged.size > 1_000) logged.clear()
+      logged.add(line)
       return new IngestRefusal('rate_limited', dayIsFull[exceeded], { next: 'stop' })
     },
   )
@@ -230,7 +227,7 @@ const smallRoutes: FastifyPluginAsyncTypebox<Gated> = async (
   })
 }
 
-/** The page's own browser id is the right to ask for it: nobody else has it. */
+/** The browser id is the authorization: only its own page knows it. */
 const withdrawalRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordings, ...rest }) => {
   takeSmallBodies(app, rest)
   const { db, browserKeys } = recordings
@@ -248,7 +245,7 @@ const withdrawalRoutes: FastifyPluginAsyncTypebox<Gated> = async (app, { recordi
         )
       }
       if (isUuid(browserId)) {
-        // Retired first: with a key that is gone a chunk would be a fault.
+        // Retired first: a chunk of an active browser without a key would be a fault.
         await db.begin((tx) => discardBrowser(tx, projectId, browserId))
         await destroyBrowserKeys(browserKeys.sql, projectId, [browserId])
       }
@@ -265,7 +262,7 @@ function nextAfter(outcome: IdentifyOutcome): Next {
       return 'new_browser'
     case 'full':
       return 'stop'
-    // One response for a person that took the link and for one that is being deleted.
+    // The same response, so that it does not reveal a deletion.
     case 'linked':
     case 'ignored':
       return 'continue'
@@ -335,8 +332,8 @@ function bodyOf(
 type Started = Pick<NewSession, 'browserId' | 'sessionId'>
 
 /**
- * The key comes before the browser, and the place for blobs before the session: a crash in between
- * leaves a key that is collected and an empty place, and no browser that could not record.
+ * Creates the key before the browser, and the folder for blobs before the session: a crash in between
+ * leaves a key that is deleted later and an empty folder, but no browser that cannot record.
  */
 async function startAsNewBrowser(
   { db, blobs, browserKeys }: Recordings,
@@ -374,17 +371,15 @@ function tooManySessions(): IngestRefusal {
 
 function settingsOf(rules: IngestRules): RecordingSettings {
   const { masking, sampleRate, recordsAssets: assets } = rules
-  return {
-    ...{ masking, assets, sampleRate },
-    ...{ sessionIdleSeconds, sessionMaximumSeconds, chunkBytesMaximum },
-  }
+  const limits = { sessionIdleSeconds, sessionMaximumSeconds, chunkBytesMaximum }
+  return { masking, assets, sampleRate, ...limits }
 }
 
 const endpoints = new Set<string>(
   [startSession, identifyBrowser, uploadChunk, withdrawBrowser].map(({ url }) => url),
 )
 
-/** The 404 of other paths under /ingest, so that pages can read it too. */
+/** Other paths under /ingest: a 404 that pages can read, and preflights. */
 const otherRoutes: FastifyPluginAsyncTypebox = async (app) => {
   answerTo(app, 'anyone')
   app.route({
@@ -392,7 +387,7 @@ const otherRoutes: FastifyPluginAsyncTypebox = async (app) => {
     url: '/ingest/*',
     schema: { hide: true },
     config: { isUnknown: true },
-    // Before a body is read, of whatever type it is.
+    // Before the body is read, whatever its type.
     onRequest: async ({ method, url, headers }, reply) => {
       const asked = headers['access-control-request-headers']
       if (!endpoints.has(pathOf(url))) {
@@ -405,7 +400,7 @@ const otherRoutes: FastifyPluginAsyncTypebox = async (app) => {
       }
       reply.code(204).headers({
         'access-control-allow-methods': 'POST, OPTIONS',
-        // Whatever a page, or what measures it, adds to its requests: nothing of it is read.
+        // Allows headers that pages or their monitoring add; we read none of them.
         'access-control-allow-headers': asked ?? 'content-type',
         vary: 'access-control-request-headers',
         'access-control-max-age': '86400',

@@ -2,9 +2,9 @@ import type { RecordingSettings } from '@lethe/contract/ingest.ts'
 import type { IdentityRules } from '../projects/identity.ts'
 import { fragment, type Sql } from '../sql.ts'
 
-/** What decides about the requests of a public key. */
+/** The rules for requests with a public key. */
 export interface IngestRules {
-  /** null: any. */
+  /** null: any origin. */
   allowedOrigins: string[] | null
   identity: IdentityRules
   allowsWithdrawal: boolean
@@ -50,11 +50,11 @@ export interface NewSession {
   sdkVersion: string | null
   /** ISO 3166-1 alpha-2. */
   country?: string | null
-  /** Whether it is listed before there is a chunk of it. */
+  /** Whether the session is listed before its first chunk. */
   isBegun?: boolean
 }
 
-/** Of a browser `b`: it is not retired, and no person of it is being deleted. */
+/** A browser `b` that is not retired and whose person is not being deleted. */
 const isWorking = fragment`
   and not b.retired -- fault: browser-not-retired
   and not exists (
@@ -78,7 +78,7 @@ export async function isBrowserWorking(
   return rows.length > 0
 }
 
-/** A browser that was never there before, with its first session. */
+/** Inserts a new browser with its first session. */
 export async function insertBrowserWithSession(sql: Sql, session: NewSession): Promise<void> {
   await sql`
     with browser as (
@@ -94,8 +94,9 @@ export async function insertBrowserWithSession(sql: Sql, session: NewSession): P
 }
 
 /**
- * A session of a browser, which is locked against retirement. False where it is retired or unknown,
- * or its person is being deleted, or it has started so many in a day (0: no limit).
+ * Inserts a session, and locks its browser against retirement. Returns false if the browser is retired
+ * or unknown, its person is being deleted, or it has started `aDayMaximum` sessions today (0: no
+ * limit).
  */
 export async function insertSession(
   sql: Sql,
@@ -129,7 +130,7 @@ export async function insertSession(
   return inserted.length > 0
 }
 
-/** Which chunk it is: the number is counted in each tab of a session. */
+/** Identifies a chunk. Each tab of a session numbers its chunks. */
 export interface ChunkPlace {
   projectId: number
   browserId: string
@@ -151,7 +152,7 @@ export async function intendChunk(sql: Sql, place: ChunkPlace, blobKey: string):
   return intent as Intent
 }
 
-/** What the SDK says of a chunk: of its events' times (milliseconds), and what it counted. */
+/** What the SDK reports about a chunk: times of events (milliseconds) and counts. */
 export interface ToldOfChunk {
   pages?: number
   /** From the session's start to the first event and the last. */
@@ -163,7 +164,7 @@ export interface ToldOfChunk {
   deadClicks?: number
 }
 
-/** Waits for nobody who has a row locked: what has one is left out. */
+/** Skips rows that another transaction has locked. */
 const skipLocked = fragment`skip locked`
 const waitForLocks = fragment``
 
@@ -172,8 +173,8 @@ export interface ChunkToIntend extends ChunkPlace {
 }
 
 /**
- * Records the intents of new chunks of one project in one commit, where nothing stands in the way.
- * Returns the blob keys of those it recorded; `chunk_intend` says what there is about the others.
+ * Records the intents of new chunks of one project in one commit. Skips those that are refused, locked
+ * or not new, for which `chunk_intend` says more. Returns the blob keys of the recorded ones.
  */
 export async function intendNewChunks(
   sql: Sql,
@@ -212,14 +213,13 @@ export async function intendNewChunks(
 
 export interface ChunkToConfirm extends ChunkPlace, ToldOfChunk {
   blobKey: string
-  /** As sealed. */
+  /** The size of the sealed blob. */
   bytes: number
 }
 
 /**
- * Confirms uploads of one project in one commit, each of which succeeds only while its intent
- * stands. Returns the blob keys of those that did; of sessions that somebody has locked only where it
- * waits for them.
+ * Confirms uploads of one project in one commit, each only if its intent is still valid. Returns the
+ * blob keys of the confirmed ones. Skips locked sessions unless `waits` is true.
  */
 export async function confirmChunks(
   sql: Sql,
@@ -227,7 +227,7 @@ export async function confirmChunks(
   { waits }: { waits: boolean },
 ): Promise<Set<string>> {
   const { projectId } = chunks[0] as ChunkToConfirm
-  // The sessions are locked before the chunks, in the order chunk_intend does it.
+  // Sessions are locked before chunks, as in chunk_intend.
   const rows = await sql<{ blobKey: string }>`
     with told as (
       select *
@@ -287,7 +287,7 @@ export async function confirmChunks(
   return new Set(rows.map(({ blobKey }) => blobKey))
 }
 
-/** Confirms an upload, which succeeds only while its intent stands. Returns whether it did. */
+/** Confirms an upload if its intent is still valid. Returns whether it was. */
 export async function confirmChunk(
   sql: Sql,
   place: ChunkPlace,
@@ -297,7 +297,7 @@ export async function confirmChunk(
   return confirmed.has(stored.blobKey)
 }
 
-/** Gives up an intent, so that it is never confirmed and can be collected. */
+/** Ends an intent, so that it is never confirmed and can be deleted. */
 export async function killIntent(sql: Sql, projectId: number, blobKey: string): Promise<void> {
   await sql`
     update chunks set state = 'dead'
@@ -311,8 +311,8 @@ export interface DeadChunk {
 }
 
 /**
- * Ends expired intents, the oldest first, and returns them with what was dead already, from those
- * after `after` on: what cannot be collected now does not stand in the way of the others.
+ * Ends expired intents after `after`, oldest first, and returns them together with chunks that were
+ * already dead.
  */
 export async function killOldIntents(
   sql: Sql,
@@ -351,7 +351,7 @@ export async function killOldIntents(
   return { dead, last: old.length === limit ? old.at(-1) : undefined }
 }
 
-/** Forgets dead chunks, whose blobs are gone. */
+/** Deletes the rows of dead chunks, whose blobs are gone. */
 export async function deleteDeadChunks(
   sql: Sql,
   projectId: number,

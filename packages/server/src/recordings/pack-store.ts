@@ -1,12 +1,12 @@
 import { type ChunkContext, packTab } from '../blobs/sealing.ts'
 import type { Db, Sql } from '../sql.ts'
 
-/** A session may go on half an hour after its last chunk; packed sooner it costs a pack more. */
+/** A session can continue for 30 minutes after its last chunk, and would then need another pack. */
 const restMinutes = 35
 
 /**
- * How long the blobs of packed chunks are kept: for readers in the middle of them, and for a backup that
- * takes the database first and the blobs after it. A database older than that finds the packs.
+ * How long the blobs of packed chunks are kept: for readers in progress, and for a backup that copies
+ * the blobs after the database. After the restore of an older database the packs are adopted.
  */
 const replacedHours = 24
 
@@ -21,7 +21,7 @@ export interface RestingSession {
   lastChunkAt: string | null
 }
 
-/** Sessions that may have chunks to pack and had none for a while, the oldest first. */
+/** Sessions that may have chunks to pack and got no chunk for a while, oldest first. */
 export function findRestingSessions(
   sql: Sql,
   after: RestingSession | undefined,
@@ -56,7 +56,7 @@ export interface PackedChunk extends Pick<UnpackedChunk, 'tab' | 'number' | 'sto
   length: number
 }
 
-/** The first of a session's chunks in the order of recording that are together so many bytes. */
+/** The first chunks of a session, in the order of recording, up to `bytesMaximum` together. */
 export async function findUnpackedChunks(
   sql: Sql,
   { projectId, id }: RestingSession,
@@ -87,8 +87,8 @@ export async function nextPackNumber(sql: Sql, { projectId, id }: RestingSession
 }
 
 /**
- * Confirms a pack: from the commit on it is read, and the chunks it replaces are dead. Returns false
- * where its intent does not stand any more, or one of the chunks is gone.
+ * Confirms a pack: after the commit readers use it, and the chunks it replaces are dead. Returns false
+ * if its intent has expired or one of the chunks is gone.
  */
 export function confirmPack(
   db: Db,
@@ -109,7 +109,7 @@ export function confirmPack(
   const saved = replaced.reduce((sum, one) => sum + one.bytes, -bytes)
   return db
     .begin(async (tx) => {
-      // The session is locked before its chunks, in the order chunk_intend does it.
+      // Sessions are locked before chunks, as in chunk_intend.
       const [confirmed] = await tx<{ replaced: number }>`
         with session as materialized (
           select id from sessions
@@ -149,10 +149,10 @@ export function confirmPack(
     })
 }
 
-/** Rolls back a pack of what an erasure, the retention or another pack has taken meanwhile. */
+/** Rolls back a pack whose chunks an erasure, the retention or another pack took meanwhile. */
 class ChunksGone extends Error {}
 
-/** Is not looked at again until a chunk comes. */
+/** The session is not read again until a chunk arrives. */
 export async function noteAsPacked(sql: Sql, session: RestingSession): Promise<void> {
   await sql`
     update sessions set is_unpacked = false

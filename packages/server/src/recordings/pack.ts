@@ -16,19 +16,19 @@ import {
 } from './pack-store.ts'
 import { type Recordings, storeBlob } from './upload.ts'
 
-/** In memory at one time, three times over: as read, joined and sealed. */
+/** In memory three times: read, joined and sealed. */
 const packBytesMaximum = 8 * 1_048_576
 
-/** Fewer make no pack. */
+/** Fewer chunks are not packed. */
 const chunksMinimum = 2
 
 const sessionsAPart = 100
 const readsAtOnce = 8
 
 /**
- * Packs the chunks of sessions that are finished into one blob each: some hundred files, rows and
- * requests less a session. Any number of processes may do it. Returns how many packs were made; a
- * fault of the blob store is thrown when all others were tried.
+ * Packs the chunks of each finished session into one blob, which saves hundreds of files, rows and
+ * requests per session. Any number of processes may run it. Returns the number of packs; throws the
+ * first fault after all other sessions were tried.
  */
 export async function packSessions(recordings: Recordings): Promise<number> {
   let packs = 0
@@ -49,7 +49,7 @@ export async function packSessions(recordings: Recordings): Promise<number> {
   return packs
 }
 
-/** Returns how many packs were made of it. */
+/** Returns the number of packs. */
 export async function packSession(
   recordings: Recordings,
   session: RestingSession,
@@ -57,15 +57,15 @@ export async function packSession(
   for (let packs = 0; ; packs++) {
     const outcome = await packSome(recordings, session)
     if (outcome === 'stored') continue
-    // Somebody else is at it, and has not ended.
+    // Another process is packing it.
     if (outcome !== 'in_flight') await noteAsPacked(recordings.db.sql, session)
     return packs
   }
 }
 
 /**
- * The same three steps as an upload: the row of the pack is there before its blob, and is confirmed
- * in one commit with the rows of what it replaces.
+ * The same three steps as an upload: the row of the pack comes before its blob, and one commit confirms
+ * it and ends the rows that it replaces.
  */
 async function packSome(recordings: Recordings, session: RestingSession) {
   const { db } = recordings
@@ -85,14 +85,14 @@ async function packSome(recordings: Recordings, session: RestingSession) {
     return one
   })
   const replaced = read.map(({ chunk }) => chunk)
-  // `stored` also where another process has made the pack of this number meanwhile.
+  // Returns `stored` also if another process created the pack of this number meanwhile.
   return storeBlob(recordings, place, joined(read, packed), {
     intend: (blobKey) => intendChunk(db.sql, place, blobKey),
     confirm: (stored) => confirmPack(db, place, stored, packed, replaced),
   })
 }
 
-/** The chunks one after the other, then what they are as JSON, and in four bytes its length. */
+/** The format of a pack: the chunks, then their index as JSON, then its length in four bytes. */
 function joined(read: { gzip: Uint8Array }[], packed: PackedChunk[]): Buffer {
   const index = Buffer.from(JSON.stringify(packed))
   const length = Buffer.alloc(4)
@@ -101,8 +101,8 @@ function joined(read: { gzip: Uint8Array }[], packed: PackedChunk[]): Buffer {
 }
 
 /**
- * In a database that was restored from a backup, chunks may be missing that were packed since: then
- * their pack is there and has no row. Returns whether one was found.
+ * After the restore of a backup, the blobs of chunks may be missing because they were packed since the
+ * backup. Finds their pack, which has no row, and confirms it. Returns whether there is one.
  */
 async function adoptPack(
   { db, blobs, browserKeys }: Recordings,
@@ -143,7 +143,7 @@ function openedIfWhole(dataKey: Uint8Array, place: ChunkContext, sealed: Uint8Ar
 
 const nameOf = ({ tab, number }: { tab: string; number: number }) => `${tab} ${number}`
 
-/** Those that can be read; the others stay as they are, for their reader to tell. */
+/** Returns the chunks that can be read; the others are left as they are. */
 async function readChunks(
   { blobs, browserKeys }: Recordings,
   { projectId, browserId, id: sessionId }: RestingSession,

@@ -1,21 +1,21 @@
 import type { Sql } from '../sql.ts'
 
 export interface Quotas {
-  /** Throws a refusal where the project or the network has sent its bytes of the day. */
+  /** Throws a refusal if the project or the network has reached its limit of the day. */
   admit(projectId: number, network: string): void
-  /** What arrived, whatever comes of it. */
+  /** Counts what arrived, stored or not. */
   countSent(network: string, bytes: number): void
-  /** What was stored: refused chunks, and those that a store could not take, fill no project's day. */
+  /** Counts what was stored: chunks that were refused or failed do not use up a project's limit. */
   countStored(projectId: number, bytes: number): void
   countRefused(projectId: number): void
-  /** Adds what was counted since the last time to what all processes counted. */
+  /** Adds what was counted since the last flush to the totals of all processes. */
   flush(): Promise<void>
 }
 
 export interface QuotaLimits {
-  /** Bytes of stored chunks a day, over all processes; 0 is no limit. */
+  /** Bytes of stored chunks per day, over all processes; 0 is no limit. */
   bytesPerProject: number
-  /** Bytes of chunks from one network, in each process: addresses are written nowhere. */
+  /** Bytes of chunks per day from one network, in each process: addresses are never stored. */
   bytesPerAddress: number
 }
 
@@ -25,15 +25,15 @@ const networksMaximum = 100_000
 const dayMilliseconds = 86_400_000
 
 /**
- * Counts the bytes of a day. A project's are added up in the database every few seconds, so that a
- * chunk costs no write more; until then a process knows of its own and of what it read last.
+ * Counts the bytes of a day. Each process adds its counts to the database every few seconds, so that a
+ * chunk needs no additional write; in between it knows its own counts and the last total it read.
  */
 export function openQuotas(
   sql: Sql,
   limits: QuotaLimits,
   refuse: (exceeded: Exceeded, projectId: number) => Error,
 ): Quotas {
-  const byProject = new Map<number, { known: number; added: AddedUsage }>()
+  const byProject = new Map<number, { known: number; added: Usage }>()
   const byNetwork = new Map<string, number>()
   let networkDay = 0
 
@@ -75,9 +75,8 @@ export function openQuotas(
     async flush() {
       for (const [projectId, usage] of byProject) {
         const added = { ...usage.added }
-        const { bytes }: Usage = await addUsage(sql, added)
-        // What came meanwhile is left for the next time; until here all of it counted.
-        usage.known = bytes
+        usage.known = await addUsage(sql, added)
+        // What was counted meanwhile is left for the next flush.
         usage.added.bytes -= added.bytes
         usage.added.refused -= added.refused
         const isIdle = added.bytes === 0 && added.refused === 0
@@ -95,26 +94,23 @@ function isReached(bytes: number, maximum: number): boolean {
 }
 
 interface Usage {
+  projectId: number
   bytes: number
   refused: number
 }
 
-interface AddedUsage extends Usage {
-  projectId: number
-}
-
-/** Days that the usage is kept for. */
+/** How long the usage is kept. */
 const keptDays = 31
 
-/** Adds to what a project's browsers sent today, and returns all of it. */
-async function addUsage(sql: Sql, { projectId, bytes, refused }: AddedUsage): Promise<Usage> {
-  const [usage] = await sql<Usage>`
+/** Adds to today's usage of a project; returns its bytes of today. */
+async function addUsage(sql: Sql, { projectId, bytes, refused }: Usage): Promise<number> {
+  const [usage] = await sql<{ bytes: number }>`
     insert into ingest_usage as u (project_id, day, bytes, refused)
     values (${projectId}, (app_now() at time zone 'UTC')::date, ${bytes}, ${refused})
     on conflict (project_id, day) do update
     set bytes = u.bytes + excluded.bytes, refused = u.refused + excluded.refused
-    returning bytes::float8 as bytes, refused::float8 as refused`
-  return usage as Usage
+    returning bytes::float8 as bytes`
+  return usage?.bytes ?? 0
 }
 
 export async function deleteOldUsage(sql: Sql): Promise<void> {

@@ -2,11 +2,11 @@ import { browserPrefix } from '../blobs/blobs.ts'
 import { type Fragment, fragment, raw, type Sql } from '../sql.ts'
 
 /*
- * What the erasure and the retention take away, and how they make sure of it. Blobs go before the
- * rows that lead to them; the functions here only see to the rows.
+ * Deletes the rows of recordings, for the erasure and the retention, and counts what is left. Blobs are
+ * deleted before the rows that lead to them, by the callers.
  */
 
-/** Chunk rows deleted by one statement: some 8 ms, with hardly an effect on readers beside it. */
+/** Chunk rows deleted by one statement, which takes 8 ms and hardly affects readers. */
 export const chunkRowsAPart = 5_000
 
 const sessionRowsAPart = 1_000
@@ -17,9 +17,9 @@ export interface RemovedRows {
 }
 
 /**
- * Retires browsers: from the commit on they take no session, chunk or identify, so what they
- * recorded is a closed set. Waits for the ingestion that holds one of them: milliseconds, as no
- * upload is made inside of a transaction. Returns the ids of those that are there.
+ * Retires browsers: after the commit they accept no session, chunk or identify, so what they recorded
+ * is complete. Waits for ingestion that has one of them locked, for milliseconds, because transactions
+ * contain no uploads. Returns the ids of the existing ones.
  */
 export async function retireBrowsers(
   sql: Sql,
@@ -41,7 +41,7 @@ export async function retireBrowsers(
   return rows.map(({ id }) => id)
 }
 
-/** Of these browsers, those at which an erasure with the recordings has begun. */
+/** Returns those of these browsers whose recordings an erasure has begun to delete. */
 export async function findRemovalBegun(
   sql: Sql,
   projectId: number,
@@ -54,8 +54,8 @@ export async function findRemovalBegun(
 }
 
 /**
- * How many chunks of each browser have to have a blob: none of a browser whose blobs may have been
- * deleted before, and none of a session that the retention deletes.
+ * Counts the chunks of each browser that must have a blob. Leaves out browsers whose blobs may already
+ * have been deleted, and sessions that the retention deletes.
  */
 export async function countStoredChunks(
   sql: Sql,
@@ -75,13 +75,13 @@ export async function countStoredChunks(
 
 export interface FoundBlobs {
   browserId: string
-  /** Of chunks that `countStoredChunks` counts. */
+  /** The number of blobs whose chunks `countStoredChunks` counts. */
   chunks: number
-  /** The keys that no chunk has, in any state. */
+  /** Keys without a chunk in any state. */
   unknown: string[]
 }
 
-/** What the database knows of some blobs, by the browser whose folder they are in. */
+/** What the database knows about blobs, grouped by the browser whose folder they are in. */
 export function findBlobs(
   sql: Sql,
   projectId: number,
@@ -100,7 +100,7 @@ export function findBlobs(
     group by f.browser_id`
 }
 
-/** From the commit on blobs of these browsers may be missing. */
+/** Records that blobs of these browsers may be missing from now on. */
 export async function markCounted(
   tx: Sql,
   projectId: number,
@@ -116,7 +116,7 @@ export interface OwnedBrowser {
   personId: string
 }
 
-/** The browsers of persons by id, those after `afterId`, or from the first on (null). */
+/** The browsers of persons in the order of their ids, after `afterId` or from the first (null). */
 export function browsersOf(
   sql: Sql,
   projectId: number,
@@ -124,7 +124,7 @@ export function browsersOf(
   afterId: string | null,
   limit: number,
 ): Promise<OwnedBrowser[]> {
-  // Of one person, who may have any number, the index has them in this order.
+  // For a single person, who may have many, the index has this order.
   const areTheirs =
     personIds.length === 1
       ? fragment`person_id = ${personIds[0]}`
@@ -139,8 +139,8 @@ export function browsersOf(
 }
 
 /**
- * Ends some of the intents of these persons' browsers, or of closed sessions, whose time is over:
- * what is dead is never confirmed, also if a clock jumps back. Returns how many.
+ * Ends up to `limit` expired intents of these persons' browsers, or of closed sessions, so that they
+ * are never confirmed, even if a clock jumps back. Returns the number.
  */
 export function killExpiredIntents(
   sql: Sql,
@@ -153,8 +153,8 @@ export function killExpiredIntents(
 }
 
 /**
- * Ends the intents of this person's browsers that are from before this instant, however long they
- * would have lasted: an intent lasts 60 seconds (`chunk_intend`).
+ * Ends the intents of this person's browsers that were created before `instant`, even if they have not
+ * expired: an intent lasts 60 seconds (`chunk_intend`).
  */
 export async function killIntentsBefore(
   sql: Sql,
@@ -167,12 +167,12 @@ export async function killIntentsBefore(
   while ((await kill()) === chunkRowsAPart);
 }
 
-/** Of the browser of a session `s`. */
+/** Joins the persons of a session `s`. */
 const joinPersons = (personIds: readonly string[]) => fragment`
   join person_browsers l on l.project_id = s.project_id and l.browser_id = s.browser_id
     and l.person_id = any(${personIds}::bigint[])`
 
-/** `whose` goes on from the join with a chunk's session `s`. */
+/** `whose` continues the join with a chunk's session `s`. */
 async function killIntents(
   sql: Sql,
   projectId: number,
@@ -197,7 +197,7 @@ async function killIntents(
   return killed.length
 }
 
-/** How many uploads of these persons' browsers may still be confirmed. */
+/** Counts the uploads of these persons' browsers that may still be confirmed. */
 export async function countOpenIntents(
   sql: Sql,
   projectId: number,
@@ -212,14 +212,14 @@ export async function countOpenIntents(
 }
 
 export interface RemovedPart {
-  /** By the ids of the browsers. */
+  /** By browser id. */
   removed: Map<string, RemovedRows>
   isDone: boolean
 }
 
 /**
- * Deletes a part of the session and chunk rows of these browsers, whose blobs are gone. To be
- * called until `isDone`; the browsers themselves stay, as the way to what is left.
+ * Deletes a batch of the session and chunk rows of these browsers, whose blobs are gone. Call it until
+ * `isDone`. The rows of the browsers stay, because they lead to the rest.
  */
 export async function deleteRowsOfBrowsers(
   sql: Sql,
@@ -241,7 +241,7 @@ export interface OwnedSession {
   browserId: string
 }
 
-/** Deletes a part of the rows of these sessions, at most some thousand, whose blobs are gone. */
+/** Deletes a batch of the rows of these sessions, whose blobs are gone. */
 export async function deleteRowsOfSessions(
   sql: Sql,
   projectId: number,
@@ -265,7 +265,7 @@ export async function deleteRowsOfSessions(
       select session_id, tab, number
       from chunks
       where project_id = ${projectId} and session_id = any(${ids}::uuid[])
-      -- In one order, so that an erasure and a retention at the same rows wait for each other.
+      -- In a fixed order, so that an erasure and the retention wait for each other.
       order by session_id, tab, number
       limit ${limit}
       for update -- fault: delete-locks-chunks
@@ -293,13 +293,13 @@ export async function deleteRowsOfSessions(
   return { removed, isDone: true }
 }
 
-/** Deletes browsers without sessions, and whose they are. Returns the ids of those it deleted. */
+/** Deletes browsers without sessions and their links to persons. Returns the deleted ids. */
 export async function deleteBrowsers(
   tx: Sql,
   projectId: number,
   browserIds: readonly string[],
 ): Promise<string[]> {
-  // In one order, so that an erasure and a retention at the same browsers wait for each other.
+  // In a fixed order, so that an erasure and the retention wait for each other.
   await tx`
     select from browsers
     where project_id = ${projectId} and id = any(${browserIds}::uuid[])
@@ -316,20 +316,20 @@ export async function deleteBrowsers(
   return deleted.map(({ id }) => id)
 }
 
-/** Forgets whose browsers they were; they and their sessions stay, retired and nobody's. */
+/** Deletes the links of persons to browsers. The retired browsers and their sessions stay. */
 export async function unlinkBrowsers(
   tx: Sql,
   projectId: number,
   personIds: readonly string[],
 ): Promise<void> {
-  // Kept ones look like any other.
+  // Browsers that are kept must look like any other.
   await tx`
     update browsers b set removal_begun = false, removal_counted = false
     from person_browsers l
     where l.project_id = ${projectId} and l.person_id = any(${personIds}::bigint[])
       and b.project_id = l.project_id and b.id = l.browser_id
       and (b.removal_begun or b.removal_counted)`
-  // Whoever writes one has locked the browser as one that is not retired, so there come no more.
+  // No new ones can be written, because the browsers are retired.
   for (const written of [raw('session_notes'), raw('session_links')]) {
     await tx`
       delete from ${written} n
@@ -346,8 +346,8 @@ export async function unlinkBrowsers(
 }
 
 /**
- * What is left of the recordings of these browsers. Chunks are found by their blobs' keys and not
- * by their sessions, the way they were deleted.
+ * Counts what is left of the recordings of these browsers. Finds chunks by the keys of their blobs,
+ * independently of how they were deleted.
  */
 export async function countRemains(
   sql: Sql,

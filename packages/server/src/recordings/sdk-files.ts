@@ -7,12 +7,12 @@ import type { FastifyPluginAsync } from 'fastify'
 import { ApiError } from '../api-error.ts'
 import { BlobFault, type Blobs } from '../blobs/blobs.ts'
 
-/** The browser SDK as its build made it, in memory: it is small. */
+/** The built browser SDK, in memory. */
 export interface Sdk {
   version: string
-  /** By name; the scripts a page loads, and manifest.json with their sizes and hashes. */
+  /** By name: the scripts that pages load, and manifest.json with their sizes and hashes. */
   files: ReadonlyMap<string, Buffer>
-  /** For a page's head, with `{{host}}` and `{{key}}` to be filled in. */
+  /** For the head of a page, with the placeholders `{{host}}` and `{{key}}`. */
   snippet: string
 }
 
@@ -21,14 +21,14 @@ interface Manifest {
   files: Record<string, { bytes: number; gzip: number; integrity: string }>
 }
 
-/** What pages load by a URL; whatever else the build makes goes into the npm package. */
+/** The files that pages load; the rest of the build is for the npm package. */
 const servedNames = ['lethe.js', 'recorder.js', 'more.js']
 
 const versionPattern = /^\d{1,5}\.\d{1,5}\.\d{1,5}(?:-[0-9A-Za-z.-]{1,40})?$/
 
 /**
- * Reads the build of the SDK; undefined where there is none. Throws where a file is not the one of
- * the manifest: pages would refuse it for its hash.
+ * Reads the build of the SDK; returns undefined if there is none. Throws if a file does not match the
+ * manifest, because browsers would refuse its hash.
  */
 export async function readSdk(folder: string): Promise<Sdk | undefined> {
   const read = (name: string) => readFile(join(folder, name))
@@ -41,7 +41,7 @@ export async function readSdk(folder: string): Promise<Sdk | undefined> {
   for (const name of servedNames) {
     const bytes = await read(name)
     if (`sha384-${hash('sha384', bytes, 'base64')}` !== manifest.files[name]?.integrity) {
-      throw new Error(`The SDK's ${name} is not the one of its manifest; build it again.`)
+      throw new Error(`The SDK's ${name} does not match its manifest: build it again.`)
     }
     files.set(name, bytes)
   }
@@ -49,15 +49,15 @@ export async function readSdk(folder: string): Promise<Sdk | undefined> {
 }
 
 /**
- * Keeps this version's files in the blob store. Pages name a version and its hash, and go on naming
- * it long after this service has been upgraded to the next one.
+ * Stores this version's files in the blob store: pages name a version and its hash, and continue to
+ * load it after the service was upgraded.
  */
 export async function publishSdk(blobs: Blobs, { version, files }: Sdk): Promise<void> {
   await blobs.open(`sdk/${version}/`)
   for (const [name, bytes] of files) await blobs.put(`sdk/${version}/${name}`, bytes)
 }
 
-/** How often a version that is not known may send us to the blob store. */
+/** How long a missing version is remembered before the blob store is asked again. */
 const lookMilliseconds = 60_000
 const versionsMaximum = 200
 
@@ -68,7 +68,7 @@ interface ServedFile {
   gzipped: Buffer
 }
 
-/** Finds files of this version and of those published earlier, or since then by a newer service. */
+/** Finds files of this version and of all published ones. */
 function sdkFinder(blobs: Blobs, sdk: Sdk) {
   const served = new Map<string, Promise<ServedFile>>()
   const missing = new Map<string, number>()
@@ -102,7 +102,7 @@ function sdkFinder(blobs: Blobs, sdk: Sdk) {
   }
 }
 
-/** A page of any origin may load these, and check them by their hashes. */
+/** Pages of any origin may load the files and check their hashes. */
 const forPages = {
   'access-control-allow-origin': '*',
   'cross-origin-resource-policy': 'cross-origin',
@@ -110,7 +110,7 @@ const forPages = {
   vary: 'accept-encoding',
 }
 
-/** Serves `/sdk/<version>/<file>`, which never changes, and `/sdk/manifest.json`, the newest. */
+/** Serves `/sdk/<version>/<file>`, which never changes, and the newest `/sdk/manifest.json`. */
 export const sdkRoutes: FastifyPluginAsync<{ blobs: Blobs; sdk: Sdk }> = async (
   app,
   { blobs, sdk },

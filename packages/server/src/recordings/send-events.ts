@@ -10,8 +10,8 @@ import { SessionGone } from './session-events.ts'
 import { findSession } from './session-store.ts'
 
 /**
- * The first piece is read before the response begins, so that what cannot be opened at all is
- * reported as a fault. A later fault breaks the response off, and its reader sees that.
+ * Streams events. Reads the first piece before the response begins, so that an early fault gets an
+ * error response. A later fault aborts the response.
  */
 export async function sendEvents(
   events: AsyncGenerator<Buffer>,
@@ -39,8 +39,8 @@ export async function sendEvents(
   const plain = Readable.from(pieces(), { objectMode: false })
   reply.header('vary', 'accept-encoding')
   if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(plain)
-  // Stored chunks are compressed one by one, which browsers do not take as one response. A quick level
-  // makes events a tenth of their size. A fault of the events destroys both, and so the response.
+  // Browsers do not accept separately compressed chunks as one response, so this compresses again, at
+  // a fast level. A fault of the events destroys both streams, and so the response.
   const compressed = pipeline(plain, createGzip({ level: 2 }), () => {})
   return reply.header('content-encoding', 'gzip').send(compressed)
 }

@@ -12,16 +12,15 @@ const chunksAPage = 200
 
 const newline = 0x0a
 
-/** The data key of the session's browser was destroyed: nothing of it can be read any more. */
+/** The data key of the session's browser was destroyed, so the session cannot be read any more. */
 export class SessionGone extends Error {
   override readonly name = 'SessionGone'
 }
 
 /**
- * The events of a session as ndjson, chunk by chunk from the first one after `after` on: in memory
- * is one chunk or pack as stored and a piece of it expanded. Where chunks are not there, do not open or
- * were sent damaged there is an event `lethe.gap`, and the rest follows. Throws `SessionGone`, and
- * `BlobFault` where the store fails: what came before is right, and nothing comes after.
+ * Yields the events of a session as ndjson, chunk by chunk, after the chunk `after`. Holds one stored
+ * chunk or pack in memory. Replaces chunks that are missing, damaged or cannot be decrypted by an event
+ * `lethe.gap`. Throws `SessionGone`, and `BlobFault` if the store fails.
  */
 export async function* sessionEvents(
   recordings: Recordings,
@@ -58,7 +57,7 @@ export async function* sessionEvents(
         }
       } catch (error) {
         if (!isHole(error)) throw error
-        // What a page sent damaged is no fault of the store.
+        // A chunk that a page sent damaged is not our fault.
         if (!(error instanceof ChunkDamaged)) {
           log.fault('session.chunk_lost', error, { projectId })
         }
@@ -74,7 +73,7 @@ export async function* sessionEvents(
 const isHole = (error: unknown) =>
   isNoBlob(error) || error instanceof SealBroken || error instanceof ChunkDamaged
 
-/** Says in the stream of a tab where chunks of it are missing, on the clock of its events. */
+/** Adds events to the stream of a tab where chunks are missing, with the times of its events. */
 function createGaps() {
   let missing = 0
   let isBegin = false
@@ -91,7 +90,7 @@ function createGaps() {
     miss(chunks: number): void {
       missing += chunks
     },
-    /** A tab numbers its chunks through all its sessions: a later one begins with a page. */
+    /** A tab's numbers continue across sessions: a later session begins with a page, not with 0. */
     begin(number: number): void {
       missing = number
       isBegin = true
@@ -107,13 +106,13 @@ function createGaps() {
   }
 }
 
-/** As rrweb numbers its events. */
+/** The number of rrweb's event type. */
 const customEvent = 5
 
-/** The event that comes before the first picture of a page. */
+/** The event that precedes the first snapshot of a page. */
 const pageBegins = '{"type":4,'
 
-/** Inside of a string the quotes would be escaped. */
+/** Cannot occur inside a string, where the quotes would be escaped. */
 const timeMark = '"timestamp":'
 const timeLengthMaximum = 20
 
@@ -125,8 +124,8 @@ function timeAt(piece: Buffer, place: number): number | undefined {
 }
 
 /**
- * Reads chunks, still compressed. The key is read for each: once it is destroyed, a stream in the
- * making ends as well. A pack is kept until a chunk is in another one.
+ * Reads compressed chunks. Reads the key for each one, so that a running stream ends when the key is
+ * destroyed. Keeps the last pack in memory.
  */
 function chunkReader({ blobs, browserKeys }: Recordings, projectId: number, session: Session) {
   let pack: { blobKey: string; bytes: Uint8Array } | undefined

@@ -11,8 +11,8 @@ const sessionColumns = fragment`
   s.user_agent as "userAgent", s.country, s.sdk_version as "sdkVersion"`
 
 /**
- * The sessions of a person, newest started first; undefined where there is no such person. Each of
- * its browsers gives a page at most, so the work is bounded by browsers and not by sessions.
+ * The sessions of a person, newest first; undefined if there is no such person. Reads at most a page
+ * for each browser, so the work depends on the number of browsers, not of sessions.
  */
 export async function listSessionsOfPerson(
   sql: Sql,
@@ -56,7 +56,7 @@ export async function findSession(
   return session
 }
 
-/** The chunks of a session, also those in packs, whose rows are gone. */
+/** The chunks of a session, including those in packs, which have no rows of their own. */
 const storedChunks = (projectId: number, sessionId: string) => fragment`(
   select tab, number, blob_key, null::integer as pack, 0 as start, bytes, stored_at
   from chunks
@@ -86,16 +86,16 @@ export interface StoredChunk {
   tab: string
   number: number
   blobKey: string
-  /** Where it is in a pack; null: it is a blob by itself. */
+  /** The number of the pack it is in; null if it has its own blob. */
   pack: number | null
   start: number
   bytes: number
 }
 
-/** A place to read on from. */
+/** A position to continue reading from. */
 export type ChunkPosition = Pick<StoredChunk, 'tab' | 'number'>
 
-/** The stored chunks of a session in order, those after `after`, of all tabs or of one. */
+/** The stored chunks of all tabs of a session or of one, in order, after `after`. */
 export function listStoredChunks(
   sql: Sql,
   projectId: number,

@@ -22,13 +22,13 @@ export interface Recordings {
 }
 
 export interface UploadOptions {
-  /** Half of an intent's life: what is put by then can be confirmed in peace. */
+  /** Half the lifetime of an intent, so that there is time to confirm. */
   putSeconds?: number
 }
 
 const putSecondsDefault = 30
 
-/** Dead chunks collected at one go. */
+/** Dead chunks deleted per batch. */
 const deadChunksAPart = 200
 
 export type UploadOutcome = 'stored' | 'in_flight' | 'refused'
@@ -50,11 +50,11 @@ export function storeChunk(
 
 export interface StoredBlob {
   blobKey: string
-  /** As sealed. */
+  /** The size of the sealed blob. */
   bytes: number
 }
 
-/** What is written to the database about a blob. */
+/** Writes the rows of a blob. */
 export interface RowsOfBlob {
   intend(blobKey: string): Promise<Intent>
   /** Returns whether the intent still existed. */
@@ -62,9 +62,9 @@ export interface RowsOfBlob {
 }
 
 /**
- * Stores what belongs to a place: intent, put, confirm. The database knows of the blob before it
- * exists, and what is not confirmed is deleted again, here or by `collectDeadChunks`. `refused`: the
- * browser is retired, or the session ended. Throws `BlobFault` where the store fails.
+ * Stores a blob in three steps: intent, put, confirm. The database knows of the blob before it exists;
+ * without a confirmation it is deleted, here or by `collectDeadChunks`. `refused`: the browser is
+ * retired, or the session has ended. Throws `BlobFault` if the store fails.
  */
 export async function storeBlob(
   recordings: Recordings,
@@ -80,8 +80,7 @@ export async function storeBlob(
   const bytes = await sealAndPut(recordings, place, blobKey, plain, putSeconds)
   if (bytes === undefined) return 'refused'
 
-  // Where the response to this is lost the blob may be confirmed: then it stays, and the repetition
-  // finds out.
+  // If the result is lost, the blob may be confirmed: then it stays, and a repeated upload succeeds.
   if (await rows.confirm({ blobKey, bytes })) return 'stored'
   await recordings.blobs.delete([blobKey])
   return 'refused'
@@ -100,14 +99,14 @@ async function intend(
 ): Promise<'intended' | UploadOutcome> {
   const intent = await ask()
   if (intent.outcome !== 'dead') return intent.outcome
-  // An earlier upload failed. What is left of it goes first, and its row last.
+  // An earlier upload failed: deletes its blob, then its row.
   await blobs.delete([intent.deadBlobKey])
   await deleteDeadChunks(db.sql, projectId, [intent.deadBlobKey])
   const second = await ask()
   return second.outcome === 'dead' ? 'in_flight' : second.outcome
 }
 
-/** Returns the size of the blob; undefined where there is no place for it any more. */
+/** Returns the size of the blob; undefined if its browser was erased meanwhile. */
 async function sealAndPut(
   recordings: Recordings,
   place: ChunkPlace,
@@ -126,13 +125,13 @@ async function sealAndPut(
     dataKey.fill(0)
     const { length } = sealed
     await withinSeconds(putSeconds, (signal) => blobs.put(blobKey, sealed, signal))
-    // Not where it failed: it may still be at it.
+    // Not after a failure: the put may still be running.
     release(sealed)
     return length
   } catch (error) {
     const code = error instanceof BlobFault ? error.code : undefined
     if (code === 'aborted') {
-      // It may still be at it: the blob is only taken away when the intent's time is over.
+      // The put may still be running, so the blob is deleted only after the intent has expired.
       await killIntent(db.sql, place.projectId, blobKey)
     } else {
       await giveUp(recordings, place.projectId, blobKey)
@@ -142,19 +141,19 @@ async function sealAndPut(
   }
 }
 
-/** Takes back an upload that failed, as far as that works now; the rest is collected later. */
+/** Deletes a failed upload, as far as possible; `collectDeadChunks` deletes the rest. */
 async function giveUp({ db, blobs }: Recordings, projectId: number, blobKey: string) {
   await killIntent(db.sql, projectId, blobKey)
   try {
     await blobs.delete([blobKey])
     await deleteDeadChunks(db.sql, projectId, [blobKey])
   } catch (error) {
-    // The store that failed to put fails to delete as well, and the row is dead already.
+    // The store probably fails here too, and the row is already dead.
     if (!(error instanceof BlobFault)) throw error
   }
 }
 
-/** Cuts off work that takes longer, also where it does not listen to the signal at once. */
+/** Aborts work that takes longer, even if it ignores the signal. */
 async function withinSeconds<T>(
   seconds: number,
   work: (signal: AbortSignal) => Promise<T>,
@@ -173,8 +172,8 @@ async function withinSeconds<T>(
 }
 
 /**
- * Takes away what uploads left that were never confirmed: blob first, then row. A fault of the
- * blob store is thrown when all others were tried. Returns how many rows went.
+ * Deletes unconfirmed uploads: first the blob, then the row. Returns the number of rows; throws the
+ * first fault after all others were tried.
  */
 export async function collectDeadChunks(sql: Sql, blobs: Blobs): Promise<number> {
   let collected = 0

@@ -4,7 +4,7 @@ import type { Db, Sql } from '../sql.ts'
 /** Persons deleted by one transaction. */
 const personsAPart = 500
 
-/** Notes that persons have lost a browser, from today on; whether it was their last is seen later. */
+/** Notes that persons have lost a browser; `expireIdentified` checks whether it was their last. */
 export async function noteIdle(
   tx: Sql,
   projectId: number,
@@ -17,9 +17,9 @@ export async function noteIdle(
 }
 
 /**
- * Deletes the people whom only identify() has created, so many days after their last browser went.
- * People who have a browser, a deletion job, or were ever written by the backend stay. Returns how
- * many it deleted.
+ * Deletes people whom only identify() has created, `days` after their last browser was deleted. Keeps
+ * people who have a browser or a deletion job, or whom the backend has written. Returns the number of
+ * deleted people.
  */
 export async function expireIdentified(
   db: Db,
@@ -32,7 +32,7 @@ export async function expireIdentified(
   for (let isDone = false; !isDone; ) {
     const part = await db.begin(async (tx) => expirePart(tx, projectId, days, limit))
     deleted += part.deleted
-    // Those that somebody has locked have their turn later.
+    // People that another transaction has locked are left for the next round.
     isDone = part.found < limit || part.handled === 0
   }
   return deleted
@@ -58,7 +58,7 @@ async function expirePart(tx: Sql, projectId: number, days: number, limit: numbe
     for update skip locked -- fault: expired-locks-persons
     `
   const free = locked.map(({ id }) => id)
-  // Looked at under the lock, where no identify is under way.
+  // Read under the lock, so no identify is in progress.
   const linked = await tx<{ id: string }>`
     select distinct person_id as id from person_browsers
     where project_id = ${projectId} and person_id = any(${free}::bigint[])`

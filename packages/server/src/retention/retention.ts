@@ -13,10 +13,10 @@ import type { Recordings } from '../recordings/upload.ts'
 import type { Db, Sql } from '../sql.ts'
 import { expireIdentified, noteIdle } from './identified.ts'
 
-/** Sessions closed and deleted at one go. */
+/** Sessions closed and deleted per batch. */
 const sessionsAPart = 100
 
-/** Browsers looked at by one statement. */
+/** Browsers read by one statement. */
 const browsersAPart = 1_000
 
 const deletionsAtOnce = 4
@@ -29,10 +29,10 @@ export interface Expired {
 }
 
 /**
- * Deletes what a project keeps no longer: sessions whose last activity is older than its retention,
- * the way an erasure does it (blobs, then rows), and then the browsers whose last session that was,
- * with their link to a person, and where it says so the people whom only identify() has created. May be broken off at any point, and several processes may do it at
- * once. A fault of the blob store is thrown when all else was tried.
+ * Deletes what is past its project's retention: sessions by their last activity (blobs, then rows, as
+ * an erasure does), then browsers without sessions with their links to persons, then, if the project
+ * says so, people whom only identify() has created. Can be interrupted at any point, and several
+ * processes may run it at once. A fault of the blob store is thrown after everything else was tried.
  */
 export async function expireRecordings(recordings: Recordings): Promise<Expired> {
   const { sql } = recordings.db
@@ -53,8 +53,8 @@ export async function expireRecordings(recordings: Recordings): Promise<Expired>
 }
 
 /**
- * Closes old sessions, so that they take no chunk and what has to go is a closed set. The lock
- * waits for intents in the making; the second statement sees what they have changed.
+ * Closes old sessions, so that they accept no more chunks. Sessions that another transaction has
+ * locked, as for an intent, are left for the next round.
  */
 async function closeOldSessions(sql: Sql, projectId: number, days: number): Promise<number> {
   const closed = await sql`
@@ -92,7 +92,7 @@ async function deleteOwnedSessions(
   }
 }
 
-/** Returns those whose blobs are gone; what cannot be deleted now does not keep the others. */
+/** Returns the items whose blobs are deleted. A fault of one does not stop the others. */
 async function deleteBlobs<T>(
   blobs: Blobs,
   items: readonly T[],
@@ -121,7 +121,7 @@ async function deleteRows(
   const browserIds = [...new Set(sessions.map(({ browserId }) => browserId))]
   for (let isDone = sessions.length === 0; !isDone; ) {
     const part = await db.begin(async (tx) => {
-      // Browsers are locked before sessions. The mark goes with the sessions, so that none is missed.
+      // Browsers are locked before sessions. Marked in the same transaction, so that none is missed.
       await markToCheck(tx, projectId, browserIds)
       return deleteRowsOfSessions(tx, projectId, sessions)
     })
@@ -146,7 +146,7 @@ async function markToCheck(tx: Sql, projectId: number, browserIds: string[]): Pr
     where b.project_id = ${projectId} and b.id = locked.id and not b.to_check`
 }
 
-/** Closed sessions none of whose uploads can still be confirmed; the others have their turn later. */
+/** Closed sessions with no upload that can still be confirmed; the others are left for later. */
 async function drainedSessions(
   sql: Sql,
   projectId: number,
@@ -167,8 +167,8 @@ async function drainedSessions(
 }
 
 /**
- * Of the browsers that are marked, those that have no session any more. They are retired first, so
- * that no start can give one a session in between; then key, blobs and row are deleted.
+ * Deletes the marked browsers that have no session left. They are retired first, so that no new
+ * session can start; then key, blobs and row are deleted.
  */
 async function deleteUnusedBrowsers(
   { db, blobs, browserKeys }: Recordings,
@@ -203,15 +203,15 @@ async function deleteFromPersons(tx: Sql, projectId: number, browserIds: string[
     select distinct person_id as id from person_browsers
     where project_id = ${projectId} and browser_id = any(${browserIds}::uuid[])`
   const deleted = await deleteBrowsers(tx, projectId, browserIds)
-  // After the browsers are locked, as an erasure of these persons does it.
+  // Persons are locked after browsers, as in an erasure.
   const personIds = persons.map(({ id }) => id).sort()
   if (personIds.length > 0) await noteIdle(tx, projectId, personIds)
   return deleted.length
 }
 
 /**
- * Looks under the lock, where no start, identify or retention is under way. An erasure may be at the
- * same browser: each step finds done what the other has done.
+ * Checks under the lock, so that no start, identify or other retention runs meanwhile. An erasure may
+ * delete the same browser: both are idempotent.
  */
 async function retireUnused(tx: Sql, projectId: number, ids: string[]): Promise<string[]> {
   if (ids.length === 0) return []

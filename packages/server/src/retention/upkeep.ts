@@ -14,9 +14,9 @@ const expiredSeconds = 600
 const blobsSeconds = 3_600
 
 /**
- * What has to be done about recordings again and again: uploads that were never confirmed, chunks of
- * finished sessions, keys without a browser or under an older master key, blobs without a chunk, and
- * what is past its retention. Any number of processes may do it. The returned function ends it.
+ * Starts the periodic work on recordings: deletes unconfirmed uploads, packs finished sessions, deletes
+ * keys without a browser, rewraps keys under an older master key, deletes blobs without a chunk and
+ * what is past its retention. Any number of processes may run it. Returns a function that stops it.
  */
 export function startUpkeep(recordings: Recordings, log: Log): () => Promise<void> {
   const { db, blobs, browserKeys } = recordings

@@ -29,19 +29,19 @@ export interface DeliveryOptions {
 export const retrySeconds = [5, 300, 1_800, 7_200, 18_000, 36_000, 22_000] as const
 
 const deliveriesAtOnce = 20
-/** Of one webhook: a receiver that takes its time holds up its own events, and no others. */
+/** Per webhook, so that a slow receiver delays only its own events. */
 const deliveriesOfWebhookAtOnce = 4
 
-/** An attempt takes the time-out at most; after this another process makes it again. */
+/** Longer than an attempt can take; after this another process repeats it. */
 const leaseSeconds = 60
 
-/** For how long the delivery log says what was sent. */
+/** How long the delivery log is kept. */
 const keptDays = 30
 const deletedAPart = 1_000
 const pruneSeconds = 3_600
 
 export interface Deliveries {
-  /** Looks for deliveries now. */
+  /** Checks for due deliveries now. */
   wake(): void
   stop(): Promise<void>
 }
@@ -78,7 +78,7 @@ export function startDeliveries(options: DeliveryOptions): Deliveries {
       .catch((error) => log.fault('webhooks.attempt', error, { projectId }))
       .finally(() => {
         running.delete(attempt)
-        // There may be more than had room, and the first retry is due before the next look.
+        // More may be waiting, and the first retry is due before the next poll.
         wake()
         clearTimeout(retry)
         retry = setTimeout(wake, retrySeconds[0] * 1_000).unref()
@@ -106,7 +106,7 @@ export function startDeliveries(options: DeliveryOptions): Deliveries {
 async function deliver(options: DeliveryOptions, delivery: ClaimedDelivery): Promise<void> {
   const { db, log, allowPrivate, timeoutSeconds = 15 } = options
   const { projectId, webhookId, attempts } = delivery
-  const sent = delivery.isEnabled
+  const sent: SendResult = delivery.isEnabled
     ? await sendDelivery(options, delivery, { allowPrivate, timeoutSeconds })
     : { status: null, errorCode: 'webhook_disabled' }
   const result = resultOf(delivery, sent)
@@ -148,22 +148,16 @@ function sendDelivery(
   return send(new URL(delivery.url), headers, body, sendOptions)
 }
 
-function resultOf({ attempts, isEnabled }: ClaimedDelivery, sent: SendResult | Refused) {
+function resultOf({ attempts, isEnabled }: ClaimedDelivery, sent: SendResult): DeliveryResult {
   const { status } = sent
   const isDelivered = status !== null && status >= 200 && status < 300
-  // 410 says that the receiver is gone.
+  // 410 means that the receiver is gone.
   const isFinal = isDelivered || status === 410 || !isEnabled
   const pause = retrySeconds[attempts - 1]
-  const result: DeliveryResult = {
+  return {
     isDelivered,
     status,
     errorCode: isDelivered ? null : (sent.errorCode ?? 'bad_status'),
     retrySeconds: isFinal || pause === undefined ? null : pause * (0.9 + Math.random() / 10),
   }
-  return result
-}
-
-interface Refused {
-  status: null
-  errorCode: string
 }

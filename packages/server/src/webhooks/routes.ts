@@ -31,7 +31,7 @@ import {
   updateWebhook,
 } from './store.ts'
 
-/** How long the secret before a new one still signs too. */
+/** How long the previous secret signs too. */
 const secretOverlapHours = 24
 
 export function webhookRoutes(app: DashboardApp, context: DashboardContext): void {
@@ -179,10 +179,7 @@ function noteOf(request: FastifyRequest, action: AuditNote['action'], id: string
   return { ...actorOf(request), action, projectId, subject: { kind: 'webhook', id } }
 }
 
-/**
- * A URL that events may be sent to. What a name leads to is looked at with each delivery, as that
- * can change any time.
- */
+/** Checks the URL of a receiver. The addresses of a name are checked at each delivery. */
 function receiverOf(text: string, allowPrivate: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) throw invalid('/body/url', 'is not an https URL')

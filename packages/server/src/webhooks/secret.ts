@@ -3,13 +3,13 @@ import { createHmac } from 'node:crypto'
 export interface WebhookSecret {
   projectId: number
   webhookId: string
-  /** Goes up by one each time the secret is renewed. */
+  /** Increases by one with each new secret. */
   version: number
 }
 
 /**
- * The secret of a webhook as the Standard Webhooks libraries take it. It is derived each time
- * and stored nowhere: the database alone is not enough to sign anything.
+ * The secret of a webhook in the format of the Standard Webhooks libraries. It is derived, not stored,
+ * so the database alone is not enough to sign events.
  */
 export function webhookSecret(
   key: Buffer,

@@ -7,16 +7,16 @@ export type SendResult = { status: number; errorCode: null } | { status: null; e
 export interface SendOptions {
   /** Whether private and loopback addresses may be reached. */
   allowPrivate: boolean
-  /** When the attempt is given up. */
+  /** The time limit of an attempt. */
   timeoutSeconds: number
 }
 
-/** What a receiver may say in its response; nothing of it is kept. */
-const answerBytesMaximum = 65_536
+/** A longer response is cut off; nothing of it is stored. */
+const responseBytesMaximum = 65_536
 
 /**
- * Posts a body to a URL, following no redirect, and returns the status or why there was none. It
- * throws nothing: whatever goes wrong is the receiver's.
+ * Posts a body to a URL without following redirects. Returns the status, or why there is none; never
+ * throws.
  */
 export async function send(
   url: URL,
@@ -31,12 +31,12 @@ export async function send(
   const options: RequestOptions = {
     method: 'POST',
     headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
-    // A connection of its own each time: none is kept that was made under another rule.
+    // A new connection each time, so that each one is checked.
     agent: false,
     signal: AbortSignal.timeout(timeoutSeconds * 1_000),
     ...(!allowPrivate && { lookup: lookupPublic }),
   }
-  // Not at the start: as an ES module `node:http` loads a WebSocket client too, a tenth of a start.
+  // Imported late: as an ES module `node:http` also loads a WebSocket client, a tenth of a start.
   const { request } =
     url.protocol === 'https:' ? await import('node:https') : await import('node:http')
   return new Promise((resolve) => {
@@ -46,10 +46,10 @@ export async function send(
       response.on('error', () => {})
       response.on('data', (part: Buffer) => {
         bytes += part.length
-        if (bytes > answerBytesMaximum) response.destroy()
+        if (bytes > responseBytesMaximum) response.destroy()
       })
     })
-    // Also what is no response at all, as a change to another protocol, ends with this.
+    // For endings without a response, such as a protocol upgrade.
     outgoing.on('close', () => resolve({ status: null, errorCode: 'connection_failed' }))
     outgoing.on('error', (error) => resolve({ status: null, errorCode: errorCodeOf(error) }))
     outgoing.end(body)
@@ -72,7 +72,7 @@ export class AddressRefused extends Error {
   readonly code = 'ADDRESS_REFUSED'
 }
 
-/** What is no public unicast address, by the IANA registries of special-purpose addresses. */
+/** Special-purpose addresses, from the IANA registries. */
 const notPublic = new BlockList()
 for (const [network, prefix] of [
   ['0.0.0.0', 8],
@@ -98,14 +98,14 @@ for (const [network, prefix] of [
   ['2001::', 23],
   ['2001:db8::', 32],
   ['2002::', 16],
-  // The old test network 6bone, given back, and documentation.
+  // The former test network 6bone; documentation.
   ['3ffe::', 16],
   ['3fff::', 20],
 ] as const) {
   notPublic.addSubnet(network, prefix, 'ipv6')
 }
 
-/** All public addresses of IPv6 there are: loopback, mapped, local and multicast ones lie outside. */
+/** All public IPv6 addresses; loopback, mapped, local and multicast ones are outside. */
 const globalUnicast = new BlockList()
 globalUnicast.addSubnet('2000::', 3, 'ipv6')
 
@@ -121,9 +121,8 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /**
- * Resolves a name for one connection and refuses it where any of its addresses is not public. The
- * connection goes to the very addresses that were looked at: asking the name a second time could
- * get another answer (DNS rebinding).
+ * Resolves a name for one connection; refuses it if any of its addresses is not public. The connection
+ * uses these addresses: a second lookup could return others (DNS rebinding).
  */
 export const lookupPublic: LookupFunction = (hostname, options, callback) => {
   resolve(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
@@ -137,7 +136,7 @@ export const lookupPublic: LookupFunction = (hostname, options, callback) => {
   })
 }
 
-/** The address in a URL's host, where it is one and no name. */
+/** The address in a URL's host; undefined for a name. */
 export function literalAddress({ hostname }: URL): string | undefined {
   const address = hostname.replace(/^\[(.*)\]$/, '$1')
   return isIP(address) === 0 ? undefined : address

@@ -18,7 +18,7 @@ const lastDelivery = fragment`
     limit 1
   ) last on true`
 
-/** In the order in which they were made. */
+/** Oldest first. */
 export function listWebhooks(sql: Sql, projectId: number): Promise<Webhook[]> {
   return sql<Webhook>`
     select ${webhookColumns}
@@ -51,7 +51,7 @@ export async function insertWebhook(
   return (row as { id: string }).id
 }
 
-/** What is not given stays as it is, also for somebody else who changes it at the same time. */
+/** Changes only the given settings, so that concurrent changes of the others are kept. */
 export async function updateWebhook(
   sql: Sql,
   projectId: number,
@@ -70,7 +70,7 @@ export async function deleteWebhook(sql: Sql, projectId: number, id: string): Pr
   await sql`delete from webhooks where project_id = ${projectId} and id = ${id}`
 }
 
-/** Goes on to the next secret; the one before signs too for `overlapHours`. Returns its number. */
+/** Advances to the next secret and returns its version; the old one signs too for `overlapHours`. */
 export async function advanceSecret(
   sql: Sql,
   projectId: number,
@@ -124,7 +124,7 @@ export async function insertTestDelivery(
   return delivery as WebhookDelivery
 }
 
-/** Sends a delivery again, under its id; one that is on its way right now is sent once more. */
+/** Sends a delivery again under the same id, even if it is being sent right now. */
 export async function resendDelivery(
   sql: Sql,
   projectId: number,
@@ -142,7 +142,7 @@ export async function resendDelivery(
   return delivery
 }
 
-/** A delivery in the hands of one process, for as long as it holds the lease of this token. */
+/** A delivery leased by this process. */
 export interface ClaimedDelivery {
   projectId: number
   id: string
@@ -159,7 +159,7 @@ export interface ClaimedDelivery {
   job: DeletionJob | null
 }
 
-/** How many a process delivers to one webhook at a time, and the webhooks it delivers to now. */
+/** How many deliveries to one webhook may run at a time, and the webhooks of those that run. */
 interface Share {
   ofEach: number
   running: readonly string[]
@@ -171,9 +171,8 @@ interface DueWebhook {
 }
 
 /**
- * Takes the deliveries that are due longest, of any project, at most `limit`, and of each webhook no
- * more than its share. The attempt is counted here; one whose process goes away is made again when
- * its lease has ended.
+ * Claims up to `limit` deliveries of all projects, the longest due first, within the share of each
+ * webhook. Counts the attempt; if the process is lost, the lease ends and another attempt follows.
  */
 export async function claimDeliveries(
   sql: Sql,
@@ -242,7 +241,7 @@ function claimDeliveriesOf(
     left join deletion_jobs j on j.project_id = ${projectId} and j.id = c.job_id`
 }
 
-/** How an attempt went: `retrySeconds` until the next one, null where there is none. */
+/** The result of an attempt; `retrySeconds` is null if no attempt follows. */
 export interface DeliveryResult {
   isDelivered: boolean
   status: number | null
@@ -250,7 +249,7 @@ export interface DeliveryResult {
   retrySeconds: number | null
 }
 
-/** Notes how an attempt went, unless its lease was lost. */
+/** Stores the result of an attempt, unless its lease was lost. */
 export async function endAttempt(
   sql: Sql,
   { projectId, id, leaseToken }: ClaimedDelivery,
@@ -266,12 +265,12 @@ export async function endAttempt(
     where project_id = ${projectId} and id = ${id} and lease_token = ${leaseToken}`
 }
 
-/** The receiver said that it is gone (410): nothing is sent to it until it is enabled. */
+/** Disables a webhook whose receiver responded with 410, until a member enables it. */
 export async function disableWebhook(sql: Sql, projectId: number, id: string): Promise<void> {
   await sql`update webhooks set is_enabled = false where project_id = ${projectId} and id = ${id}`
 }
 
-/** Deletes a part of the deliveries that ended longer ago than `days`; returns how many. */
+/** Deletes up to `limit` deliveries that ended more than `days` ago; returns the number. */
 export async function deleteOldDeliveries(sql: Sql, days: number, limit: number): Promise<number> {
   const old = await sql<{ projectId: number; id: string }>`
     select project_id as "projectId", id
