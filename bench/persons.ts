@@ -57,11 +57,12 @@ type Started = Awaited<ReturnType<typeof start>>
 
 let service!: Started
 let floor!: Started
-/** Megabytes of the service at the end of each round. */
-const resident: number[] = []
+/** Megabytes at the end of each round. */
+const resident = { service: [] as number[], floor: [] as number[] }
 
 async function stopBoth(): Promise<void> {
-  resident.push(residentMegabytes(service.child.pid as number))
+  resident.service.push(residentMegabytes(service.child.pid as number))
+  resident.floor.push(residentMegabytes(floor.child.pid as number))
   await stop(service.child)
   await stop(floor.child)
 }
@@ -198,7 +199,7 @@ const rows: [what: string, ours: Load | undefined, floor: Load | undefined, targ
   ['POST that changes nothing / GET', measured.unchanged, measured.get, 0.85],
   ['list of 50 / bare Fastify, same rows', measured.list, measured.floorList, 0.75],
 ]
-const megabytes = Math.max(...resident)
+const [megabytes, floorMegabytes] = [Math.max(...resident.service), Math.max(...resident.floor)]
 console.log(`Person API, ${persons} persons, ${rounds} rounds of ${seconds} s, medians:\n`)
 console.log('| what | requests/s | of the floor | target | p50 ms | p99 ms |')
 console.log('| --- | ---: | ---: | ---: | ---: | ---: |')
@@ -210,7 +211,7 @@ for (const [what, ours, floorLoad, target] of rows) {
   )
 }
 console.log(
-  `\nMemory of the service after this load: ${Math.round(megabytes)} MB (target < 200 MB ${megabytes < 200 ? 'met' : 'MISSED'}).`,
+  `\nMemory of the service after this load: ${Math.round(megabytes)} MB (target < 200 MB ${megabytes < 200 ? 'met' : 'MISSED'}), of the bare Fastify ${Math.round(floorMegabytes)} MB.`,
 )
 
 console.log('\nLongest delays of the event loop (target < 50 ms with bodies and with pages):\n')
