@@ -61,6 +61,8 @@ async function openPerson(
   // The page of a person has two: in the menu and above its name.
   await owner.getByRole('link', { name: 'People', exact: true }).first().click()
   await owner.locator(`tbody a[href="${pages[what]}"]`).click()
+  // Only the person's page has it; each row of the list has a button to copy an id too.
+  await owner.getByRole('link', { name: /Properties/ }).waitFor()
   await owner.getByRole('button', { name: 'Copy external ID' }).click()
   expect(await owner.evaluate('navigator.clipboard.readText()')).toBe(externalId)
 }

@@ -377,7 +377,6 @@ describe('the database', () => {
       select ${project.id}, 'p' || n, false, 'completed', 1, app_now(), app_now()
       from generate_series(1, 3000) n`
     await db.sql`analyze deletion_jobs`
-    await record(erasure, project.id, 'ada', { browsers: 0 })
     const { client, end } = await connectOne(address)
     const reads = async () => {
       const { rows } = await client.query(`
@@ -388,6 +387,7 @@ describe('the database', () => {
     }
     // The counters of a connection are told when it is idle or ends: so each look is a new one.
     const look = async () => {
+      await record(erasure, project.id, 'ada', { browsers: 0 })
       const own = connect({ connection: address, poolSize: 1 })
       await requestDeletion(own, {
         projectId: project.id,
@@ -401,14 +401,19 @@ describe('the database', () => {
       )
       await own.end()
     }
-    const before = await reads()
-    await look()
-    let after = await reads()
-    await until(async () => {
-      after = await reads()
-      return after > before
-    })
-    expect(after - before).toBeLessThan(100)
+    // A connection of an earlier test may tell what it has read meanwhile, but only once.
+    let least = Number.POSITIVE_INFINITY
+    for (let tries = 0; tries < 3 && least >= 100; tries++) {
+      const before = await reads()
+      await look()
+      let after = before
+      await until(async () => {
+        after = await reads()
+        return after > before
+      })
+      least = Math.min(least, after - before)
+    }
     await end()
+    expect(least).toBeLessThan(100)
   })
 })
