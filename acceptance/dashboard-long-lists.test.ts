@@ -82,7 +82,7 @@ test.for([
       return before === last
     })
     .toBe(true)
-  // A click of the browser's own may scroll first.
+  // The page's own click, as one by the mouse may scroll the list first.
   before = await link.evaluate((row) => {
     const { top } = (row as Box).getBoundingClientRect()
     ;(row as Box).click()

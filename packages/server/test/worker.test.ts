@@ -401,7 +401,7 @@ describe('the database', () => {
       )
       await own.end()
     }
-    // A connection of an earlier test may tell what it has read meanwhile, but only once.
+    // A connection of an earlier test may report its own reads late, but only once.
     let least = Number.POSITIVE_INFINITY
     for (let tries = 0; tries < 3 && least >= 100; tries++) {
       const before = await reads()
