@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
-import { ageProofs, password, test } from './lethe.ts'
+import { ageProofs, newWindow, ownerEmail, password, test } from './lethe.ts'
 
 const again = (page: Page) => page.getByRole('dialog', { name: 'Confirm it’s you' })
 
@@ -127,6 +127,16 @@ test('an action that needs a proof asks for the password over the dialog, and co
   expect((await download).suggestedFilename()).toMatch(/^deletions-.*\.csv$/)
 })
 
+/** Behind the back of the page. */
+const endSignIn = (page: Page) =>
+  page.evaluate(() =>
+    fetch('/dashboard/v1/sign-out', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    }),
+  )
+
 test('a sign-in that ends asks for the password over the page, and what was typed stays', async ({
   owner,
 }) => {
@@ -134,13 +144,7 @@ test('a sign-in that ends asks for the password over the page, and what was type
   await owner.getByRole('button', { name: 'Invite member' }).click()
   const dialog = owner.getByRole('dialog', { name: 'Invite member' })
   await dialog.getByLabel('Email', { exact: true }).fill('typed@example.com')
-  await owner.evaluate(() =>
-    fetch('/dashboard/v1/sign-out', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: '{}',
-    }),
-  )
+  await endSignIn(owner)
   const ended = owner.getByRole('dialog', { name: 'You’ve been signed out' })
   await ended.getByLabel('Password').fill(password)
   await ended.getByRole('button', { name: 'Sign in' }).click()
@@ -148,6 +152,28 @@ test('a sign-in that ends asks for the password over the page, and what was type
   expect(await dialog.getByLabel('Email', { exact: true }).inputValue()).toBe('typed@example.com')
   await dialog.getByRole('button', { name: 'Create invitation' }).click()
   await dialog.getByText(/\/join#/).waitFor()
+})
+
+test('a request that is refused while the cookie is being replaced is repeated, without asking', async ({
+  lethe,
+  browser,
+  owner,
+}) => {
+  const other = await newWindow(browser, lethe)
+  const signedIn = await other.request.post(`${lethe.url}/dashboard/v1/sign-in`, {
+    headers: { origin: lethe.url },
+    data: { email: ownerEmail, password },
+  })
+  expect(signedIn.status()).toBe(200)
+  await owner.goto('/projects/1/settings/members')
+  await owner.getByRole('button', { name: 'Invite member' }).waitFor()
+  await endSignIn(owner)
+  const refused = owner.waitForResponse((response) => response.status() === 401)
+  await owner.getByRole('link', { name: 'Webhooks' }).click()
+  await refused
+  await owner.context().addCookies(await other.cookies())
+  await owner.getByRole('button', { name: 'New webhook' }).waitFor()
+  expect(await owner.getByRole('dialog').count()).toBe(0)
 })
 
 test('the audit log says who did what to whom and from where, by member, action, person and time', async ({

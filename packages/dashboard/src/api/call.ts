@@ -27,9 +27,13 @@ export async function send<E extends Endpoint>(
   input: Input<E>,
   signal?: AbortSignal,
 ): Promise<Body<E>> {
-  const options = signal ? { signal } : {}
+  const once = async () => (await call(endpoint, input, signal ? { signal } : {})).body
   try {
-    return (await call(endpoint, input, options)).body
+    return await once().catch(async (error) => {
+      if (codeOf(error) !== 'unauthorized') throw error
+      await new Promise((resolve) => setTimeout(resolve, newCookieMs))
+      return once()
+    })
   } catch (error) {
     const code = codeOf(error)
     const what =
@@ -40,9 +44,15 @@ export async function send<E extends Endpoint>(
           : undefined
     if (what === undefined || !(await ask(what))) throw error
     signal?.throwIfAborted()
-    return (await call(endpoint, input, options)).body
+    return once()
   }
 }
+
+/**
+ * A change of the password or of the second factor, in another tab too, replaces the cookie: a request
+ * that is on its way meanwhile is refused once.
+ */
+const newCookieMs = 500
 
 /** Asks for a proof unless there is a recent one: before what the browser requests by itself. */
 export async function isProven(): Promise<boolean> {
