@@ -146,6 +146,16 @@ async function indexAll(db: Db, owner: Owner): Promise<void> {
   await owner.query("set maintenance_work_mem = '2GB'")
   await owner.query('set max_parallel_maintenance_workers = 2')
   await owner.query('reindex index person_search_grams')
+  // The samples asked the index, which had nothing yet.
+  await owner.query('delete from search_segment_grams')
+  await owner.query('update search_segments set sampled_persons = 0')
+  for (let isDone = false; !isDone; ) {
+    const { rows } = await owner.query<{ sampled: boolean }>(
+      `select search_sample_segment(project_id) as sampled
+       from (select distinct project_id from search_segments) as projects`,
+    )
+    isDone = rows.every(({ sampled }) => !sampled)
+  }
 }
 
 type Owner = Awaited<ReturnType<typeof connectOne>>['client']

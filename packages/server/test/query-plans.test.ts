@@ -149,6 +149,7 @@ const indexes: Record<string, string> = {
   project_secrets_one_suppression: 'the rule it names',
   projects_one_demo: 'the rule it names',
   purges_one_open: 'the rule it names',
+  search_segment_newest: 'the step that indexes, for who is the last of a segment with a gram',
   second_factors_by_member: 'better-auth; foreign key',
   second_factors_by_secret: 'better-auth',
   session_links_by_end: 'links that ended, by the upkeep',

@@ -254,6 +254,40 @@ describe('a search finds exactly the persons that contain the text, in pages, ne
     await compare(db, project.id, ['wxyq', 'wxyq vjk', 'vjk', 'jk', 'wx', 'wxyq 1'])
   })
 
+  test('texts that only the oldest of a segment have, and one more later', async ({
+    db,
+    project,
+  }) => {
+    const person = (n: number) => ({
+      externalId: `user_${n}`,
+      name: n % 200 < 120 && n < 400 ? `early ${n}` : `late ${n}`,
+    })
+    await create(
+      db,
+      project.id,
+      Array.from({ length: 500 }, (_, n) => person(n)),
+    )
+    await index(db, project.id)
+    const texts = ['early', 'early 1', 'late', 'rly 11', 'user_1', 'early bird', 'bird']
+    await compare(db, project.id, texts)
+    const known = () => db.sql<{ segment: number; newest: string }>`
+      select segment, newest from search_segment_grams
+      where project_id = ${project.id} and gram = 'early' and newest is not null
+      order by segment`
+    const before = await known()
+    expect(before.map(({ segment }) => segment)).toEqual([1, 2])
+
+    await writePerson(db.short, project.id, 'user_190', { name: 'early bird' }, false)
+    await compare(db, project.id, texts)
+    await index(db, project.id)
+    await compare(db, project.id, texts)
+    const early = expected(await everybody(db, project.id), 'early', null, 1_000)
+    expect(await allPages(db, project.id, 'early', 60)).toEqual(early)
+    const after = await known()
+    expect(BigInt(after[0]?.newest as string)).toBeGreaterThan(BigInt(before[0]?.newest as string))
+    expect(after[1]).toEqual(before[1])
+  })
+
   test('with the person as it is now', async ({ db, project }) => {
     const written = await writePerson(db.short, project.id, 'A1', { name: 'Ada', n: 1e21 }, true)
     const [found] = await searchPersons(db.sql, project.id, 'ADA', null, 2)

@@ -1,0 +1,303 @@
+-- Where only the older persons of a segment have a text (the domain of a former customer, the beginning
+-- of ids that count up), a search still read all the matches of that segment to find the newest, and
+-- among ten million persons these were a hundred thousand. Of such grams it is known now who of the
+-- segment was the last to have them, so a search begins to read there.
+delete from search_segment_grams;
+update search_segments set sampled_persons = 0;
+
+-- Nobody of the segment with a higher id has the gram. Rounded up, so that it tells of no person.
+-- Null where nothing is known, mostly because the newest have it as often as the others.
+alter table search_segment_grams rename column since to newest;
+alter table search_segment_grams alter column newest drop not null;
+
+-- For the index step, which keeps `newest` true.
+create index search_segment_newest on search_segment_grams (project_id, segment)
+  where newest is not null;
+
+-- The part of a tsquery for a gram; a gram that is not whole stands for all that begin with it.
+-- `place` is the project and the segment, `1:2:`.
+create function search_gram_query(place text, gram text) returns text
+  language sql immutable strict parallel safe
+  return '''' || place || replace(replace(gram, '\', '\\'), '''', '''''')
+    || case when search_gram_is_whole(gram) then '''' else ''':*' end;
+
+-- As before, from more persons of a large segment, of the newest segment too, and with `newest`.
+create or replace function search_sample_segment(in_project_id integer) returns boolean
+  language plpgsql
+  set enable_seqscan = off
+  set jit = off
+  set max_parallel_workers_per_gather = 0
+as $$
+declare
+  -- A gram is kept if `many` of the sample have it, and `newest` is found if a fiftieth has.
+  many constant integer := 8;
+  -- As in search_estimate_shares.
+  longest_text constant integer := 500;
+  step integer;
+  due record;
+begin
+  if not pg_try_advisory_xact_lock(1279610952, in_project_id) then
+    return false;
+  end if;
+  -- A full one when it has a tenth more than when it was sampled, the newest one when it has twice as
+  -- many and is no longer small.
+  select s.segment, s.first_id, s.last_id, s.persons into due
+  from (
+    select g.segment, g.first_id, g.last_id, g.persons, g.sampled_persons,
+           lead(g.first_id) over by_id as next_id, lag(g.persons) over by_id as before
+    from search_segments g where g.project_id = in_project_id
+    window by_id as (order by g.first_id)) s
+  where case when s.next_id is not null then s.persons > s.sampled_persons * 1.1
+    else s.persons > s.sampled_persons * 2 and s.persons > s.before / 4 end
+  order by s.first_id desc limit 1;
+  if due.segment is null then
+    return false;
+  end if;
+  update search_segments g set sampled_persons = g.persons
+  where g.project_id = in_project_id and g.segment = due.segment;
+  delete from search_segment_grams g
+  where g.project_id = in_project_id and g.segment = due.segment;
+
+  -- Every 50th person, but at least 640 and at most 2,560 of them.
+  step := greatest(1, due.persons / 2560, least(50, due.persons / 640));
+  insert into search_segment_grams (project_id, gram, segment, every, newest)
+  with sample as materialized (
+    select p.text, r.depth
+    from (
+      select s.person_id, row_number() over (order by s.person_id desc)::integer as depth
+      from person_search s
+      where s.project_id = in_project_id
+        and s.person_id >= due.first_id and s.person_id <= due.last_id) r
+    join person_search p on p.project_id = in_project_id and p.person_id = r.person_id
+    where r.depth % step = 0 and length(p.text) <= longest_text
+  ), grams as (
+    -- Without the project and the segment, `0:0:`.
+    select t.depth, substr(l.lexeme, 5) as gram
+    from sample t
+    cross join lateral unnest(tsvector_to_array(search_lexemes(0, 0, t.text))) as l(lexeme)
+  ), frequent as materialized (
+    select s.gram, array_agg(s.depth order by s.depth) as depths
+    from grams s where search_gram_is_whole(s.gram)
+    group by s.gram having count(*) >= many
+  ), placed as (
+    -- The newest have it too if the first of the sample is not much farther from the end than the
+    -- next ones from each other.
+    select f.gram, f.depths, f.depths[1] > f.depths[many] - f.depths[1] as is_late from frequent f
+  )
+  select in_project_id, g.gram, due.segment,
+    (g.depths[many] - case when g.is_late then g.depths[1] - step else 0 end)::real / (many * step),
+    case when g.is_late and cardinality(g.depths) * 50 >= (select count(*) from sample) then (
+      -- The addition keeps the planner from going through all persons, the newest first.
+      select max(s.person_id + 0) | 63 from person_search s
+      where search_lexemes(s.project_id, s.segment, s.text)
+          @@ search_gram_query(in_project_id || ':' || due.segment || ':', g.gram)::tsquery
+        and s.segment > 0 and s.project_id = in_project_id) end
+  from placed g;
+  return true;
+end $$;
+
+-- As before, but a segment in which the text is frequent is read from the last who had it on.
+create or replace function search_segments_for(
+  in_project_id integer, term text, below bigint, above bigint, page integer,
+  newest_rows integer, most_rows integer,
+  segments integer[], first_ids bigint[], persons integer[], grams text[]
+) returns bigint[] language plpgsql stable as $$
+declare
+  -- The lexemes of one segment, joined; U+FFFF stands for its number.
+  query_of_segment constant text := (
+    select string_agg(search_gram_query(in_project_id || U&':\FFFF:', g.gram), '&')
+    from unnest(grams) as g(gram));
+  queries constant text[] := array(
+    select replace(query_of_segment, U&'\FFFF', s.segment::text)
+    from unnest(segments) as s(segment));
+  place integer := 1;
+  last_place integer;
+  first_place integer;
+  -- The segments whose sample has all the grams often, by their place above; the last who has them
+  -- all, and about every how many rows one has them from there on.
+  frequent_places integer[];
+  newest_ids bigint[];
+  everys real[];
+  frequent integer := 1;
+  match record;
+  -- With more matches than these in a segment, its newest rows are read first: they are likely to
+  -- fill the page. Both numbers grow with the segment so that a wrong guess takes about as long.
+  most integer;
+  newest integer;
+  is_frequent boolean;
+  high bigint;
+  rest integer;
+  these bigint[];
+  found bigint[] := '{}';
+begin
+  select array_agg(g.place order by g.place), array_agg(g.newest order by g.place),
+         array_agg(g.every order by g.place)
+  into frequent_places, newest_ids, everys
+  from (
+    select array_position(segments, f.segment) as place,
+           min(f.newest) as newest, max(f.every) as every
+    from search_segment_grams f
+    where f.project_id = in_project_id and f.gram = any (grams)
+    group by f.segment having count(*) = cardinality(grams)) g
+  where g.place is not null;
+
+  while place <= cardinality(segments) and cardinality(found) < page
+    and (place = 1 or first_ids[place - 1] > above)
+  loop
+    these := '{}';
+    high := least(below, first_ids[place - 1]);
+    if place = frequent_places[frequent] then
+      high := least(high, newest_ids[frequent] + 1);
+      -- A page is likely to be among so many rows.
+      newest := 1.5 * page * everys[frequent];
+      if newest > 3 * newest_rows then
+        newest := 0;
+      end if;
+      frequent := frequent + 1;
+    else
+      first_place := place;
+      last_place := coalesce(frequent_places[frequent] - 1, cardinality(segments));
+      most := least(most_rows, sqrt(6 * persons[place]));
+      is_frequent := false;
+      -- The offset keeps the planner from going through the whole index once for all segments. Citus
+      -- then needs the project to know which shard to ask.
+      for match in
+        select first_place + q.place - 1 as place, m.person_id
+        from unnest(queries[first_place:last_place]) with ordinality q(query, place)
+        cross join lateral (
+          select s.person_id from person_search s
+          where search_lexemes(s.project_id, s.segment, s.text) @@ q.query::tsquery
+            and s.segment > 0
+            and s.project_id = in_project_id and s.person_id + 0 < below
+            and strpos(s.text, term) > 0
+          offset 0) m
+      loop
+        if match.place > place then
+          found := found || these;
+          these := '{}';
+          if cardinality(found) >= page or first_ids[match.place - 1] <= above then
+            return found;
+          end if;
+          place := match.place;
+          most := least(most_rows, sqrt(6 * persons[place]));
+        end if;
+        these := these || match.person_id;
+        is_frequent := cardinality(these) > most;
+        exit when is_frequent;
+      end loop;
+      if not is_frequent then
+        found := found || these;
+        place := last_place + 1;
+        continue;
+      end if;
+      high := least(below, first_ids[place - 1]);
+      newest := greatest(newest_rows, sqrt(190 * persons[place]));
+    end if;
+
+    rest := page - cardinality(found);
+    these := array(
+      select n.person_id from (
+        select s.person_id, s.text, s.segment from person_search s
+        where s.project_id = in_project_id and s.person_id >= first_ids[place]
+          and s.person_id < high
+        order by s.person_id desc limit newest) n
+      where n.segment > 0 and strpos(n.text, term) > 0
+      limit rest);
+    if cardinality(these) < rest and first_ids[place] < high then
+      these := array(
+        select s.person_id from person_search s
+        where search_lexemes(s.project_id, s.segment, s.text) @@ queries[place]::tsquery
+          and s.segment > 0
+          and s.project_id + 0 = in_project_id and s.person_id + 0 < high
+          and strpos(s.text, term) > 0
+        order by s.person_id desc limit rest);
+      -- Fewer have the text than have its grams, so the sample does not help in other segments. (Of
+      -- the first one, the page before this may have had the others.)
+      if cardinality(these) < rest and place > 1 then
+        frequent_places := null;
+      end if;
+    end if;
+    found := found || these;
+    place := place + 1;
+  end loop;
+  return found;
+end $$;
+
+-- As before, and keeps `newest` true for the persons it places.
+create or replace function search_index_part(
+  in_project_id integer, least_segment_persons integer, part integer, longest_text integer
+) returns integer language plpgsql
+  set enable_seqscan = off
+  set enable_sort = off
+  set jit = off
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  newest search_segments;
+  -- A large project has large segments, so that there are never very many of them.
+  segment_persons constant integer := greatest(least_segment_persons, (
+    select sum(s.persons) / 32 from search_segments s where s.project_id = in_project_id));
+  ids bigint[];
+begin
+  if not pg_try_advisory_xact_lock(1279610952, in_project_id) then
+    return 0;
+  end if;
+  select * into newest from search_segments s
+  where s.project_id = in_project_id order by s.first_id desc limit 1;
+  if newest.segment is null or newest.persons >= segment_persons then
+    perform search_merge_segments(in_project_id, segment_persons);
+    insert into search_segments (project_id, segment, first_id, last_id)
+    values (
+      in_project_id, coalesce(newest.segment, 0) + 1,
+      coalesce(newest.last_id + 1, 0), coalesce(newest.last_id, 0))
+    returning * into newest;
+  end if;
+
+  -- First those above all that are indexed: below them the index of the tail is full of rows that
+  -- have left it, until the next vacuum. Then those that came late or were changed.
+  part := least(part, segment_persons - newest.persons);
+  ids := array(
+    select s.person_id from person_search s
+    where s.project_id = in_project_id and s.person_id > newest.last_id
+      and coalesce(s.segment, 0) = 0 and s.segment is null
+    order by s.person_id limit part for no key update skip locked);
+  if cardinality(ids) < part then
+    ids := ids || array(
+      select s.person_id from person_search s
+      where s.project_id = in_project_id and s.person_id <= newest.last_id
+        and coalesce(s.segment, 0) = 0 and s.segment is null
+      order by s.person_id limit part - cardinality(ids) for no key update skip locked);
+  end if;
+
+  with placed as (
+    update person_search s
+    set segment = case when length(s.text) > longest_text then 0 else (
+      select c.segment from search_segments c
+      where c.project_id = in_project_id and c.first_id <= s.person_id
+      order by c.first_id desc limit 1) end
+    where s.project_id = in_project_id and s.person_id = any (ids)
+    returning s.person_id, s.segment, s.text
+  ), counted as (
+    update search_segments s
+    set persons = s.persons + p.persons, last_id = greatest(s.last_id, p.last_id)
+    from (
+      select p.segment, count(*)::integer as persons, max(p.person_id) as last_id
+      from placed p group by p.segment) p
+    where s.project_id = in_project_id and s.segment = p.segment
+  )
+  update search_segment_grams g set newest = n.newest
+  from (
+    select f.segment, f.gram, max(p.person_id) | 63 as newest
+    from placed p
+    join search_segment_grams f on f.project_id = in_project_id and f.segment = p.segment
+      and f.newest < p.person_id and strpos(p.text, f.gram) > 0
+    group by f.segment, f.gram) n
+  where g.project_id = in_project_id and g.segment = n.segment and g.gram = n.gram;
+
+  -- Where another role than ours has made the index, autovacuum does this.
+  if pg_has_role((
+    select c.relowner from pg_class c where c.oid = 'person_search_grams'::regclass), 'usage') then
+    perform gin_clean_pending_list('person_search_grams');
+  end if;
+  return cardinality(ids);
+end $$;
