@@ -13,7 +13,7 @@ import { findPerson, listPersons } from '../packages/server/src/persons/store.ts
 import { personWriter } from '../packages/server/src/persons/writer.ts'
 import { createProject } from '../packages/server/src/projects/store.ts'
 import {
-  confirmChunk,
+  confirmChunks,
   insertBrowserWithSession,
   intendChunk,
 } from '../packages/server/src/recordings/ingest-store.ts'
@@ -89,7 +89,7 @@ async function measure(db: Db): Promise<Record<string, number>> {
       const place = { ...(places[client] as (typeof places)[number]), number: n }
       const blobKey = `blobs/${client}/${n}`
       await intendChunk(db.sql, place, blobKey)
-      await confirmChunk(db.sql, place, { blobKey, bytes: 9_000 })
+      await confirmChunks(db.sql, [{ ...place, blobKey, bytes: 9_000 }], { waits: true })
     }),
     'checks for work in all projects': await rate(() => claimJobs(db.sql, 32)),
   }

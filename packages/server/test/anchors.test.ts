@@ -8,10 +8,9 @@ import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished } from 'vitest'
 import { anchorChains, compareAnchors, readAnchors } from '../src/erasure/anchors.ts'
-import { runAll } from '../src/erasure/attempt.ts'
 import { issueReceipts } from '../src/erasure/receipts.ts'
 import { publicKeys } from '../src/erasure/signing-keys.ts'
-import { record, requestErasure, type TestErasure, test } from './erasure-fixtures.ts'
+import { record, requestErasure, runAll, type TestErasure, test } from './erasure-fixtures.ts'
 
 async function erase(erasure: TestErasure, projectId: number, externalId: string) {
   await record(erasure, projectId, externalId, { browsers: 0 })

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished } from 'vitest'
 import { sessionPrefix } from '../src/blobs/blobs.ts'
 import { openBucket } from '../src/blobs/s3.ts'
-import { runAll } from '../src/erasure/attempt.ts'
 import { readFacts } from '../src/operations/facts.ts'
 import { compareBlobs, findLostChunks, type LostChunk } from '../src/recordings/blob-comparison.ts'
 import type { Recordings } from '../src/recordings/upload.ts'
@@ -13,6 +12,7 @@ import {
   record,
   remains,
   requestErasure,
+  runAll,
   type TestErasure,
   test,
 } from './erasure-fixtures.ts'

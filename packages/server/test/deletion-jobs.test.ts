@@ -1,11 +1,10 @@
 import { getDeletionJob, listDeletionJobs, requestDeletions } from '@lethe/contract/deletion-job.ts'
 import { getPublicKeys, getReceipt } from '@lethe/contract/receipt.ts'
 import { describe, expect } from 'vitest'
-import { runAll } from '../src/erasure/attempt.ts'
 import { verifyReceipt } from '../src/erasure/receipts.ts'
 import { requestDeletions as requestMany } from '../src/erasure/request.ts'
 import type { Db } from '../src/sql.ts'
-import { record, test } from './erasure-fixtures.ts'
+import { record, runAll, test } from './erasure-fixtures.ts'
 import { newProject } from './fixtures.ts'
 
 const jobFields = [

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { runAll, runNextAttempt } from '../src/erasure/attempt.ts'
+import { runNextAttempt } from '../src/erasure/attempt.ts'
 import { reapLostAttempts, togetherMaximum } from '../src/erasure/job-leases.ts'
 import { Crash, crashingAt } from './erasure-faults.ts'
 import {
@@ -10,6 +10,7 @@ import {
   record,
   remains,
   requestErasure,
+  runAll,
   type TestErasure,
   test,
 } from './erasure-fixtures.ts'

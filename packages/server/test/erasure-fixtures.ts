@@ -8,7 +8,8 @@ import type { Blobs } from '../src/blobs/blobs.ts'
 import { browserPrefix, sessionPrefix } from '../src/blobs/blobs.ts'
 import { openFolder } from '../src/blobs/filesystem.ts'
 import { type MasterKeys, parseMasterKeys } from '../src/blobs/master-keys.ts'
-import type { AttemptOptions } from '../src/erasure/attempt.ts'
+import { type AttemptOptions, runNextAttempt } from '../src/erasure/attempt.ts'
+import { togetherMaximum } from '../src/erasure/job-leases.ts'
 import { createErasureMetrics } from '../src/erasure/metrics.ts'
 import { requestDeletion } from '../src/erasure/request.ts'
 import { openSigner } from '../src/erasure/signing-keys.ts'
@@ -42,6 +43,11 @@ export const test = base.extend<{ erasure: TestErasure }>({
     await withErasure(db, use)
   },
 })
+
+/** Makes attempts until no job is due. */
+export async function runAll(options: AttemptOptions): Promise<void> {
+  while ((await runNextAttempt(options, togetherMaximum)) !== undefined);
+}
 
 export async function withErasure(
   db: Db,

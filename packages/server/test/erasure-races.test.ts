@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { browserPrefix } from '../src/blobs/blobs.ts'
-import { runAll, runNextAttempt } from '../src/erasure/attempt.ts'
+import { runNextAttempt } from '../src/erasure/attempt.ts'
 import { claimJobs, failAttempt } from '../src/erasure/job-leases.ts'
 import { findDeletionJob } from '../src/erasure/jobs.ts'
 import { findPerson, writePerson } from '../src/persons/store.ts'
@@ -9,7 +9,15 @@ import { identify } from '../src/recordings/identify.ts'
 import { insertSession } from '../src/recordings/ingest-store.ts'
 import { storeChunk } from '../src/recordings/upload.ts'
 import { overDb } from './erasure-faults.ts'
-import { newBrowser, nothing, record, remains, requestErasure, test } from './erasure-fixtures.ts'
+import {
+  newBrowser,
+  nothing,
+  record,
+  remains,
+  requestErasure,
+  runAll,
+  test,
+} from './erasure-fixtures.ts'
 import { byDepth } from './proof/deep.ts'
 
 const rounds = byDepth(8, 25)

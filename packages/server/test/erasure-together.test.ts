@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect } from 'vitest'
 import { BlobFault, sessionPrefix } from '../src/blobs/blobs.ts'
-import { runAll, runAttempts, runNextAttempt, Stopping } from '../src/erasure/attempt.ts'
+import { runAttempts, runNextAttempt, Stopping } from '../src/erasure/attempt.ts'
 import {
   browsersOfSmall,
   type ClaimedJobs,
@@ -24,6 +24,7 @@ import {
   record,
   remains,
   requestErasure,
+  runAll,
   type TestErasure,
   test,
 } from './erasure-fixtures.ts'

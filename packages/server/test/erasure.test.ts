@@ -5,7 +5,7 @@ import { runNextAttempt } from '../src/erasure/attempt.ts'
 import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/jobs.ts'
 import { findPerson, writePerson } from '../src/persons/store.ts'
 import { identify } from '../src/recordings/identify.ts'
-import { confirmChunk, intendChunk } from '../src/recordings/ingest-store.ts'
+import { intendChunk } from '../src/recordings/ingest-store.ts'
 import { retireBrowsers } from '../src/recordings/removal.ts'
 import { storeChunk } from '../src/recordings/upload.ts'
 import { connectOne, type DbAddress } from '../src/sql.ts'
@@ -21,6 +21,7 @@ import {
   test,
 } from './erasure-fixtures.ts'
 import { newProject } from './fixtures.ts'
+import { confirmChunk } from './recordings-fixtures.ts'
 
 describe('with the recordings', () => {
   for (const browsers of [0, 1, 3]) {
@@ -238,7 +239,7 @@ describe('uploads under way', () => {
     await requestErasure(erasure, project.id, 'ada')
     const attempt = runNextAttempt(erasure.options)
     await erasure.blobs.put(blobKey, new Uint8Array(7))
-    expect(await confirmChunk(db.sql, place, { blobKey, bytes: 7, pages: 0 })).toBe(true)
+    expect(await confirmChunk(db.sql, { ...place, blobKey, bytes: 7 })).toBe(true)
     expect(await attempt).toBe('completed')
     expect(await remains(erasure, project.id, ada)).toEqual(nothing)
     await expect(erasure.blobs.get(blobKey)).rejects.toMatchObject({ code: 'blob_missing' })
@@ -271,7 +272,7 @@ describe('uploads under way', () => {
     await db.sql`update deletion_jobs set lease_until = later(lease_until, 120000)`
     await clock.forward(60)
     expect(await attempt).toBe('completed')
-    expect(await confirmChunk(db.sql, place, { blobKey, bytes: 7, pages: 0 })).toBe(false)
+    expect(await confirmChunk(db.sql, { ...place, blobKey, bytes: 7 })).toBe(false)
     expect(await remains(erasure, project.id, ada)).toEqual(nothing)
     await clock.close()
   })

@@ -3,7 +3,7 @@ import { CompactSign } from 'jose'
 import { test as base, describe, expect } from 'vitest'
 import { BlobFault, blobBytesMaximum } from '../src/blobs/blobs.ts'
 import type { MasterKeys } from '../src/blobs/master-keys.ts'
-import { type AttemptOptions, runAll, runNextAttempt } from '../src/erasure/attempt.ts'
+import { type AttemptOptions, runNextAttempt } from '../src/erasure/attempt.ts'
 import { claimJobs, reapLostAttempts } from '../src/erasure/job-leases.ts'
 import { findDeletionJob, findDeletionJobDetails } from '../src/erasure/jobs.ts'
 import {
@@ -33,6 +33,7 @@ import {
   record,
   remains,
   requestErasure,
+  runAll,
   type TestErasure,
   withErasure,
 } from './erasure-fixtures.ts'

@@ -1,5 +1,4 @@
 import { describe, expect, onTestFinished } from 'vitest'
-import { runAll } from '../src/erasure/attempt.ts'
 import { type PurgeOptions, purge, purgeAt } from '../src/erasure/purge.ts'
 import { findPurgeStatement, isPurgeTime } from '../src/erasure/purge-store.ts'
 import { findReceipt, verifyPurge, verifyReceipt } from '../src/erasure/receipts.ts'
@@ -10,6 +9,7 @@ import {
   openClock,
   record,
   requestErasure,
+  runAll,
   type TestErasure,
 } from './erasure-fixtures.ts'
 

@@ -11,8 +11,9 @@ import { parseMasterKeys } from '../src/blobs/master-keys.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { migrate, readCursorKey } from '../src/migrate.ts'
+import { type ChunkToConfirm, confirmChunks } from '../src/recordings/ingest-store.ts'
 import type { Recordings } from '../src/recordings/upload.ts'
-import { connectOne, type Db, type DbAddress, raw } from '../src/sql.ts'
+import { connectOne, type Db, type DbAddress, raw, type Sql } from '../src/sql.ts'
 import {
   type Answer,
   test as base,
@@ -187,4 +188,9 @@ async function countBlocked(db: Db): Promise<number> {
   const nodes = await db.sql<{ result: string }>`
     select result from run_command_on_workers(${statement})`
   return nodes.reduce((sum, { result }) => sum + Number(result), Number(here?.count))
+}
+
+/** Confirms an upload if its intent is still valid, and returns whether it was. */
+export async function confirmChunk(sql: Sql, chunk: ChunkToConfirm): Promise<boolean> {
+  return (await confirmChunks(sql, [chunk], { waits: true })).size === 1
 }

@@ -9,7 +9,7 @@ import {
   destroyBrowserKeys,
 } from '../src/recordings/browser-keys.ts'
 import { chunkWriter } from '../src/recordings/chunk-writer.ts'
-import { confirmChunk, intendChunk } from '../src/recordings/ingest-store.ts'
+import { intendChunk } from '../src/recordings/ingest-store.ts'
 import {
   browsersOf,
   countOpenIntents,
@@ -24,6 +24,7 @@ import { connectOne, type Db, type Sql } from '../src/sql.ts'
 import { newProject } from './fixtures.ts'
 import {
   blobKeys,
+  confirmChunk,
   events,
   plainEvents,
   type Started,
@@ -138,7 +139,7 @@ describe('a retirement', () => {
     expect(await countOpenIntents(db.sql, project.id, [personId])).toBe(1)
     expect(await killExpiredIntents(db.sql, project.id, [personId])).toBe(0)
     await recordings.blobs.put(blobKey, Buffer.from('sealed'))
-    expect(await confirmChunk(db.sql, place, { blobKey, bytes: 6, pages: 0 })).toBe(true)
+    expect(await confirmChunk(db.sql, { ...place, blobKey, bytes: 6 })).toBe(true)
     expect(await countOpenIntents(db.sql, project.id, [personId])).toBe(0)
     expect((await ingesting.chunk({ ...started, number: 1 })).status).toBe(410)
   })
@@ -439,7 +440,7 @@ describe('an uploader frozen past its deadline', () => {
     expect(await killExpiredIntents(db.sql, project.id, [personId])).toBe(1)
     await shiftClock(address, 0)
     const place = { projectId: project.id, ...started, tab: 'tab', number: 0 }
-    expect(await confirmChunk(db.sql, place, { blobKey, bytes: 6, pages: 0 })).toBe(false)
+    expect(await confirmChunk(db.sql, { ...place, blobKey, bytes: 6 })).toBe(false)
     expect(await countOpenIntents(db.sql, project.id, [personId])).toBe(0)
   })
 })

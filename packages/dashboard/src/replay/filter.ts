@@ -16,18 +16,10 @@ import { finite, isId, isRecord, listOf, text } from './untrusted.ts'
 const depthMaximum = 1_000
 
 /**
- * Removes everything from events that could run, load or navigate, and events that the player
- * cannot handle. This is the second line of defence: the replay frame runs no scripts, and its CSP
- * allows no requests.
- */
-export function filterEvents(events: Iterable<unknown>): eventWithTime[] {
-  const filter = createFilter()
-  return [...events].map((event) => filter(event)).filter((event) => event !== undefined)
-}
-
-/**
  * Returns a filter for the events of one recording, in the order in which they are played: what a
- * mutation may do depends on its target.
+ * mutation may do depends on its target. It removes everything that could run, load or navigate, and
+ * events that the player cannot handle. This is the second line of defence: the replay frame runs no
+ * scripts, and its CSP allows no requests.
  */
 export function createFilter(
   budget: Budget = createBudget(),

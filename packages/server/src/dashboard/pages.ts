@@ -11,6 +11,7 @@ import {
   replayUrlFor,
 } from '@lethe/contract/dashboard-replay.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ownPaths } from '../http/base-path.ts'
 import { pathOf } from '../http/unknown-paths.ts'
 
 /** The built files of the dashboard, by path, in memory. */
@@ -117,15 +118,12 @@ export function pageRoutes(app: FastifyInstance, options: PageOptions): void {
   }
 }
 
-/** Paths that are never pages of the dashboard. */
-const notPages = /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|\.well-known)(?:\/|$)/
-
 /** Whether an unrouted request is a browser that opens a page: all pages are the same file. */
 export function isForPage({ method, headers, raw }: FastifyRequest): boolean {
   const path = pathOf(raw.url ?? '')
   return (
     (method === 'GET' || method === 'HEAD') &&
-    !notPages.test(path) &&
+    !ownPaths.test(path) &&
     (headers.accept ?? '').includes('text/html')
   )
 }

@@ -11,7 +11,6 @@ import {
   LeaseLost,
   noteProgress,
   type RetryDelays,
-  togetherMaximum,
 } from './job-leases.ts'
 import { type Effects, holdLease, type Lease, type LeasePace } from './lease.ts'
 import type { ErasureMetrics } from './metrics.ts'
@@ -49,11 +48,6 @@ export async function runNextAttempt(
   const sentAt = performance.now()
   const jobs = await claimJobs(options.db.sql, limit)
   return isAny(jobs) ? runAttempts(options, jobs, sentAt) : undefined
-}
-
-/** Makes attempts until no job is due. */
-export async function runAll(options: AttemptOptions): Promise<void> {
-  while ((await runNextAttempt(options, togetherMaximum)) !== undefined);
 }
 
 export const isAny = (jobs: readonly ClaimedJob[]): jobs is ClaimedJobs => jobs.length > 0

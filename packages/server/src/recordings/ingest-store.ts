@@ -287,16 +287,6 @@ export async function confirmChunks(
   return new Set(rows.map(({ blobKey }) => blobKey))
 }
 
-/** Confirms an upload if its intent is still valid. Returns whether it was. */
-export async function confirmChunk(
-  sql: Sql,
-  place: ChunkPlace,
-  stored: { blobKey: string; bytes: number } & ToldOfChunk,
-): Promise<boolean> {
-  const confirmed = await confirmChunks(sql, [{ ...place, ...stored }], { waits: true })
-  return confirmed.has(stored.blobKey)
-}
-
 /** Ends an intent, so that it is never confirmed and can be deleted. */
 export async function killIntent(sql: Sql, projectId: number, blobKey: string): Promise<void> {
   await sql`
