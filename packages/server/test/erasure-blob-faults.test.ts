@@ -272,6 +272,8 @@ function faultyBucket(server: () => S3Server) {
       fate: ({ method }) => (method === 'PUT' ? 'answer_lost' : undefined),
       code: 'blobs_unreachable',
       step: 'write_ledger',
+      // The next attempt finds the entry and has nothing to write.
+      failures: 1,
     },
   }
   for (const [what, { fate, code, step = 'delete_blobs', failures }] of Object.entries(cases)) {
