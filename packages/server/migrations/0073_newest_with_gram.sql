@@ -6,7 +6,7 @@ delete from search_segment_grams;
 update search_segments set sampled_persons = 0;
 
 -- Nobody of the segment with a higher id has the gram. Rounded up, so that it tells of no person.
--- Null where nothing is known, mostly because the newest have it as often as the others.
+-- Null where that is not known, mostly because the newest have it as often as the others.
 alter table search_segment_grams rename column since to newest;
 alter table search_segment_grams alter column newest drop not null;
 
@@ -29,8 +29,13 @@ create or replace function search_sample_segment(in_project_id integer) returns 
   set max_parallel_workers_per_gather = 0
 as $$
 declare
-  -- A gram is kept if `many` of the sample have it, and `newest` is found if a fiftieth has.
+  -- A gram is kept if `many` of the sample have it. The last to have it is looked for if a fiftieth
+  -- has it, and not more persons are read for this than a statement has time for. A node of a cluster
+  -- would read the whole segment.
   many constant integer := 8;
+  few constant integer := 64;
+  most_read constant integer := 1000000;
+  is_on_cluster constant boolean := to_regclass('pg_dist_partition') is not null;
   -- As in search_estimate_shares.
   longest_text constant integer := 500;
   step integer;
@@ -58,8 +63,8 @@ begin
   delete from search_segment_grams g
   where g.project_id = in_project_id and g.segment = due.segment;
 
-  -- Every 50th person, but at least 640 and at most 2,560 of them.
-  step := greatest(1, due.persons / 2560, least(50, due.persons / 640));
+  -- About every 50th person, but at least 640 and at most 1,280 of them.
+  step := greatest(1, due.persons / 1280, least(50, due.persons / 640));
   insert into search_segment_grams (project_id, gram, segment, every, newest)
   with sample as materialized (
     select p.text, r.depth
@@ -69,7 +74,8 @@ begin
       where s.project_id = in_project_id
         and s.person_id >= due.first_id and s.person_id <= due.last_id) r
     join person_search p on p.project_id = in_project_id and p.person_id = r.person_id
-    where r.depth % step = 0 and length(p.text) <= longest_text
+    -- Not by the depth: what every third person has would be in all of a sample, or in none.
+    where (hashint8(r.person_id) & 2147483647) % step = 0 and length(p.text) <= longest_text
   ), grams as (
     -- Without the project and the segment, `0:0:`.
     select t.depth, substr(l.lexeme, 5) as gram
@@ -82,25 +88,42 @@ begin
   ), placed as (
     -- The newest have it too if the first of the sample is not much farther from the end than the
     -- next ones from each other.
-    select f.gram, f.depths, f.depths[1] > f.depths[many] - f.depths[1] as is_late from frequent f
+    select f.gram, f.depths, f.depths[1] > f.depths[many] - f.depths[1] as is_late,
+           cardinality(f.depths) * step as persons,
+           sum(cardinality(f.depths) * step) over (
+             order by f.depths[1] > f.depths[many] - f.depths[1] desc, cardinality(f.depths) desc)
+             as sum_persons
+    from frequent f
+  ), known as materialized (
+    select p.*, case when p.is_late and p.persons >= due.persons / 50 and p.sum_persons <= most_read
+      and not is_on_cluster then (
+        -- The additions leave the planner no other index.
+        select max(s.person_id + 0) | 63 from person_search s
+        where search_lexemes(s.project_id, s.segment, s.text)
+            @@ search_gram_query(in_project_id || ':' || due.segment || ':', p.gram)::tsquery
+          and s.segment > 0 and s.project_id + 0 = in_project_id) end as newest
+    from placed p
   )
-  select in_project_id, g.gram, due.segment,
-    (g.depths[many] - case when g.is_late then g.depths[1] - step else 0 end)::real / (many * step),
-    case when g.is_late and cardinality(g.depths) * 50 >= (select count(*) from sample) then (
-      -- The addition keeps the planner from going through all persons, the newest first.
-      select max(s.person_id + 0) | 63 from person_search s
-      where search_lexemes(s.project_id, s.segment, s.text)
-          @@ search_gram_query(in_project_id || ':' || due.segment || ':', g.gram)::tsquery
-        and s.segment > 0 and s.project_id = in_project_id) end
-  from placed g;
+  -- Of the newest few of the sample that have the gram.
+  select in_project_id, k.gram, due.segment,
+    case when not k.is_late then k.depths[least(cardinality(k.depths), few)]
+      when k.newest is not null
+        then k.depths[least(cardinality(k.depths), few)] - k.depths[1] + step
+    end::real / (least(cardinality(k.depths), few) * step),
+    k.newest
+  from known k;
   return true;
 end $$;
 
--- As before, but a segment in which the text is frequent is read from the last who had it on.
-create or replace function search_segments_for(
+-- As before, but a segment in which the text is frequent is read from the last who had it on. For a
+-- term that is shorter than a gram, the samples say nothing and the share in the project is taken.
+drop function search_segments_for(
+  integer, text, bigint, bigint, integer, integer, integer,
+  integer[], bigint[], integer[], text[]);
+create function search_segments_for(
   in_project_id integer, term text, below bigint, above bigint, page integer,
   newest_rows integer, most_rows integer,
-  segments integer[], first_ids bigint[], persons integer[], grams text[]
+  segments integer[], first_ids bigint[], persons integer[], grams text[], share real
 ) returns bigint[] language plpgsql stable as $$
 declare
   -- The lexemes of one segment, joined; U+FFFF stands for its number.
@@ -118,28 +141,43 @@ declare
   frequent_places integer[];
   newest_ids bigint[];
   everys real[];
+  is_sampled boolean[];
   frequent integer := 1;
   match record;
-  -- With more matches than these in a segment, its newest rows are read first: they are likely to
-  -- fill the page. Both numbers grow with the segment so that a wrong guess takes about as long.
+  -- With more matches than these in a segment that was not sampled, its newest rows are read first:
+  -- they are likely to fill the page. Both numbers grow with the segment so that a wrong guess takes
+  -- about as long.
   most integer;
   newest integer;
   is_frequent boolean;
+  -- Whether the segment should have a page of those.
+  is_enough boolean;
   high bigint;
   rest integer;
   these bigint[];
   found bigint[] := '{}';
 begin
-  select array_agg(g.place order by g.place), array_agg(g.newest order by g.place),
-         array_agg(g.every order by g.place)
-  into frequent_places, newest_ids, everys
-  from (
-    select array_position(segments, f.segment) as place,
-           min(f.newest) as newest, max(f.every) as every
-    from search_segment_grams f
-    where f.project_id = in_project_id and f.gram = any (grams)
-    group by f.segment having count(*) = cardinality(grams)) g
-  where g.place is not null;
+  if search_gram_is_whole(grams[1]) then
+    select array_agg(g.place order by g.place), array_agg(g.newest order by g.place),
+           array_agg(g.every order by g.place)
+    into frequent_places, newest_ids, everys
+    from (
+      select array_position(segments, f.segment) as place,
+             min(f.newest) as newest,
+             case when bool_and(f.every is not null) then max(f.every) end as every
+      from search_segment_grams f
+      where f.project_id = in_project_id and f.gram = any (grams)
+      group by f.segment having count(*) = cardinality(grams)) g
+    where g.place is not null;
+    is_sampled := array(
+      select g.sampled_persons > 0
+      from search_segments g where g.project_id = in_project_id and g.first_id <= first_ids[1]
+      order by g.first_id desc);
+  elsif share > 0.005 and term !~ '[0-9]' then
+    frequent_places := array(select generate_series(1, cardinality(segments)));
+    -- Less of it, as this says less of a segment than its sample: fewer rows are read in vain.
+    everys := array_fill(0.7 / share, array[cardinality(segments)]);
+  end if;
 
   while place <= cardinality(segments) and cardinality(found) < page
     and (place = 1 or first_ids[place - 1] > above)
@@ -148,16 +186,19 @@ begin
     high := least(below, first_ids[place - 1]);
     if place = frequent_places[frequent] then
       high := least(high, newest_ids[frequent] + 1);
-      -- A page is likely to be among so many rows.
-      newest := 1.5 * page * everys[frequent];
-      if newest > 3 * newest_rows then
+      -- A page is likely to be among so many rows, unless it takes longer to read these than all
+      -- the matches, of which each takes as long as four rows.
+      newest := coalesce(3 * page * everys[frequent], 0);
+      is_enough := newest < persons[place];
+      if newest > 12 * persons[place] / everys[frequent] then
         newest := 0;
       end if;
       frequent := frequent + 1;
     else
       first_place := place;
       last_place := coalesce(frequent_places[frequent] - 1, cardinality(segments));
-      most := least(most_rows, sqrt(6 * persons[place]));
+      most := case when is_sampled[place] then persons[place]
+        else least(most_rows, sqrt(6 * persons[place])) end;
       is_frequent := false;
       -- The offset keeps the planner from going through the whole index once for all segments. Citus
       -- then needs the project to know which shard to ask.
@@ -179,7 +220,8 @@ begin
             return found;
           end if;
           place := match.place;
-          most := least(most_rows, sqrt(6 * persons[place]));
+          most := case when is_sampled[place] then persons[place]
+            else least(most_rows, sqrt(6 * persons[place])) end;
         end if;
         these := these || match.person_id;
         is_frequent := cardinality(these) > most;
@@ -211,9 +253,11 @@ begin
           and s.project_id + 0 = in_project_id and s.person_id + 0 < high
           and strpos(s.text, term) > 0
         order by s.person_id desc limit rest);
-      -- Fewer have the text than have its grams, so the sample does not help in other segments. (Of
-      -- the first one, the page before this may have had the others.)
-      if cardinality(these) < rest and place > 1 then
+      -- Fewer have the text than its grams say, so these do not help in other segments. (Of the first
+      -- one, the page before this may have had the others.)
+      if cardinality(these) < rest
+        and (place > 1 or is_sampled is null and is_enough)
+      then
         frequent_places := null;
       end if;
     end if;
@@ -221,6 +265,108 @@ begin
     place := place + 1;
   end loop;
   return found;
+end $$;
+
+-- As before, with the share.
+create or replace function search_persons(
+  in_project_id integer, term text, before_id bigint, page integer,
+  newest_rows integer, most_rows integer
+) returns setof bigint language plpgsql stable rows 50
+  set enable_seqscan = off
+  set enable_sort = off
+  set jit = off
+  set max_parallel_workers_per_gather = 0
+  set work_mem = '16MB'
+  set plan_cache_mode = force_generic_plan
+as $$
+declare
+  -- What the sample did not see at all may still be as frequent as this.
+  least_share constant real := 0.0015;
+  -- As many of the rarest ones find about as few rows as all of them would.
+  most_grams constant integer := 3;
+  below bigint := coalesce(before_id, 9223372036854775807);
+  above bigint := -1;
+  segments integer[];
+  first_ids bigint[];
+  persons integer[];
+  grams text[];
+  share real;
+  newest bigint[] := '{}';
+  scanned bigint[];
+  indexed bigint[] := '{}';
+begin
+  select array_agg(s.segment), array_agg(s.first_id), array_agg(s.persons)
+  into segments, first_ids, persons
+  from (
+    select g.segment, g.first_id, g.persons from search_segments g
+    where g.project_id = in_project_id and g.first_id < below
+    order by g.first_id desc) s;
+
+  if segments is not null then
+    -- The grams that the fewest persons have. A term that has none whole is the beginning of one.
+    select array_agg(g.gram), coalesce(min(g.share), 1) into grams, share
+    from (
+      select t.gram, t.share, min(t.share) over () as least,
+             -- Those that share no character first: each tells something of its own.
+             row_number() over (
+               order by t.share, (length(term) - t.place) % 4, t.place desc) as rank
+      from (
+        select p.gram, max(p.place) as place, coalesce((
+          select s.share from search_shares s
+          where s.project_id = in_project_id and s.gram = p.gram), 0) as share
+        from (
+          select c.gram, c.place, search_gram_is_whole(c.gram) as is_whole,
+                 bool_or(search_gram_is_whole(c.gram)) over () as has_whole
+          from (
+            select substr(term, i, case when substr(term, i, 4) ~ '[0-9]' then 4 else 5 end) as gram,
+                   i as place
+            from generate_series(1, length(term)) i) c) p
+        where p.is_whole or not p.has_whole and p.place = 1
+        group by 1, 3) t) g
+    -- Where even the rarest one is frequent, mostly the same persons have the others.
+    where g.rank <= case when g.least < 0.01 then most_grams else 1 end
+      and g.share <= 10 * greatest(g.least, least_share);
+
+    -- A frequent text fills the page from the newest rows, whether they are indexed or not.
+    if share * newest_rows >= page * 2 then
+      newest := array(
+        select n.person_id from (
+          select s.person_id, s.text from person_search s
+          where s.project_id = in_project_id and s.person_id < below
+          order by s.person_id desc limit newest_rows) n
+        where strpos(n.text, term) > 0 limit page);
+      if cardinality(newest) < page then
+        below := (
+          select s.person_id from person_search s
+          where s.project_id = in_project_id and s.person_id < below
+          order by s.person_id desc offset newest_rows - 1 limit 1);
+      end if;
+      if cardinality(newest) = page or below is null then
+        return query select unnest(newest);
+        return;
+      end if;
+      page := page - cardinality(newest);
+    end if;
+  end if;
+
+  scanned := array(
+    select s.person_id from person_search s
+    where s.project_id = in_project_id and s.person_id < below
+      and coalesce(s.segment, 0) = 0 and strpos(s.text, term) > 0
+    order by s.person_id desc limit page);
+  if cardinality(scanned) = page then
+    above := scanned[page];
+  end if;
+
+  if segments is not null then
+    indexed := search_segments_for(
+      in_project_id, term, below, above, page, newest_rows, most_rows,
+      segments, first_ids, persons, grams, share);
+  end if;
+  return query
+    select unnest(newest)
+    union all
+    (select id from unnest(scanned || indexed) id order by id desc limit page);
 end $$;
 
 -- As before, and keeps `newest` true for the persons it places.

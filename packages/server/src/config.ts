@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import { ownPaths } from './http/base-path.ts'
 import type { LogLevel } from './log.ts'
 
 /** A setting has an invalid value. The message is one line for an operator and names the setting. */
@@ -45,6 +44,10 @@ function origin(value: string): string {
   const isOrigin = url && /^https?:$/.test(url.protocol) && `${url.origin}/` === url.href
   return isOrigin ? url.origin : expects('a URL without a path, as in https://lethe.example.com')
 }
+
+/** Paths of the service itself: never pages of the dashboard, and ambiguous as a base path. */
+export const ownPaths =
+  /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|replay|\.well-known)(?:\/|$)/
 
 /** An origin, or a URL with a path that all paths of the service begin with. */
 function baseUrl(value: string): string {

@@ -49,12 +49,9 @@ async function fill(
   { browsers, sessions }: Size,
 ): Promise<void> {
   await writePerson(db.sql, projectId, externalId, {}, true)
-  // What is more than that takes a statement too long.
-  for (let rest = browsers; rest > 0; rest -= 20_000) {
-    await fillPart(db, projectId, folder, externalId, {
-      browsers: Math.min(rest, 20_000),
-      sessions,
-    })
+  // What is more than that may take a statement too long.
+  for (let rest = browsers; rest > 0; rest -= 2_000) {
+    await fillPart(db, projectId, folder, externalId, { browsers: Math.min(rest, 2_000), sessions })
   }
 }
 

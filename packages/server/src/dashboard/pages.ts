@@ -11,7 +11,7 @@ import {
   replayUrlFor,
 } from '@lethe/contract/dashboard-replay.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ownPaths } from '../http/base-path.ts'
+import { ownPaths } from '../config.ts'
 import { pathOf } from '../http/unknown-paths.ts'
 
 /** The built files of the dashboard, by path, in memory. */

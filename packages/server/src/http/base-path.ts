@@ -1,7 +1,3 @@
-/** Paths of the service itself: never pages of the dashboard, and ambiguous as a base path. */
-export const ownPaths =
-  /^\/(?:v\d+|ingest|sdk|health|docs|metrics|dashboard|assets|replay|\.well-known)(?:\/|$)/
-
 /** The path of PUBLIC_URL, as in `/lethe`; empty if it has none. */
 export function basePathOf(publicUrl: string): string {
   return publicUrl === '' ? '' : new URL(publicUrl).pathname.replace(/\/$/, '')
