@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'
+import { readNodes } from '../src/distribute.ts'
 import { fold } from '../src/persons/fold.ts'
 import { searchPersons } from '../src/persons/search.ts'
 import { indexSearchTail, type SearchIndexOptions } from '../src/persons/search-index.ts'
@@ -275,7 +276,9 @@ describe('a search finds exactly the persons that contain the text, in pages, ne
       where project_id = ${project.id} and gram = 'early' and newest is not null
       order by segment`
     const before = await known()
-    expect(before.map(({ segment }) => segment)).toEqual([1, 2])
+    // On a cluster nobody looks for the last of them.
+    const isCluster = (await readNodes(db.sql)) !== undefined
+    expect(before.map(({ segment }) => segment)).toEqual(isCluster ? [] : [1, 2])
 
     await writePerson(db.short, project.id, 'user_190', { name: 'early bird' }, false)
     await compare(db, project.id, texts)
@@ -283,6 +286,7 @@ describe('a search finds exactly the persons that contain the text, in pages, ne
     await compare(db, project.id, texts)
     const early = expected(await everybody(db, project.id), 'early', null, 1_000)
     expect(await allPages(db, project.id, 'early', 60)).toEqual(early)
+    if (isCluster) return
     const after = await known()
     expect(BigInt(after[0]?.newest as string)).toBeGreaterThan(BigInt(before[0]?.newest as string))
     expect(after[1]).toEqual(before[1])
