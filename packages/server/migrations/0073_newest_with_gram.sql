@@ -5,21 +5,26 @@
 delete from search_segment_grams;
 update search_segments set sampled_persons = 0;
 
--- Nobody of the segment with a higher id has the gram. Rounded up, so that it tells of no person.
--- Null where that is not known, mostly because the newest have it as often as the others.
-alter table search_segment_grams rename column since to newest;
-alter table search_segment_grams alter column newest drop not null;
+-- In a block, as Citus cannot change a table in one query with other commands.
+do $$ begin
+  -- Nobody of the segment with a higher id has the gram. Rounded up, so that it tells of no person.
+  -- Null where that is not known, mostly because the newest have it as often as the others.
+  alter table search_segment_grams rename column since to newest;
+  alter table search_segment_grams alter column newest drop not null;
 
--- For the index step, which keeps `newest` true.
-create index search_segment_newest on search_segment_grams (project_id, segment)
-  where newest is not null;
+  -- For the index step, which keeps `newest` true.
+  create index search_segment_newest on search_segment_grams (project_id, segment)
+    where newest is not null;
+end $$;
 
 -- The part of a tsquery for a gram; a gram that is not whole stands for all that begin with it.
 -- `place` is the project and the segment, `1:2:`.
 create function search_gram_query(place text, gram text) returns text
   language sql immutable strict parallel safe
-  return '''' || place || replace(replace(gram, '\', '\\'), '''', '''''')
-    || case when search_gram_is_whole(gram) then '''' else ''':*' end;
+as $$
+  select '''' || place || replace(replace(gram, '\', '\\'), '''', '''''')
+    || case when search_gram_is_whole(gram) then '''' else ''':*' end
+$$;
 
 -- As before, from more persons of a large segment, of the newest segment too, and with `newest`.
 create or replace function search_sample_segment(in_project_id integer) returns boolean

@@ -92,8 +92,6 @@ export async function distribute(connection: DbOptions['connection']): Promise<s
   try {
     await client.query('begin')
     await holdMigrations(sql)
-    // Only one connection at a time may add a foreign key to a table that is on every node.
-    await client.query("set local citus.multi_shard_modify_mode = 'sequential'")
     const missing = await findUndistributed(sql)
     if (missing.length > 0) {
       for (const { table, name } of checks) {
