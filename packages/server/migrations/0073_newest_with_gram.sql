@@ -146,13 +146,18 @@ declare
   frequent_places integer[];
   newest_ids bigint[];
   everys real[];
-  is_sampled boolean[];
   frequent integer := 1;
   match record;
-  -- With more matches than these in a segment that was not sampled, its newest rows are read first:
-  -- they are likely to fill the page. Both numbers grow with the segment so that a wrong guess takes
-  -- about as long.
-  most integer;
+  is_in_samples constant boolean := search_gram_is_whole(grams[1]);
+  -- With more matches than these in a segment, its newest rows are read first: they are likely to fill
+  -- the page. Both numbers grow with the segment so that a wrong guess takes about as long. Never in a
+  -- segment of whose persons a sample has just told that few have the text.
+  mosts constant integer[] := array(
+    select case when is_in_samples and g.persons <= g.sampled_persons * 1.1 then g.persons
+      else least(most_rows, sqrt(6 * g.persons)) end::integer
+    from search_segments g
+    where g.project_id = in_project_id and g.first_id <= first_ids[1]
+    order by g.first_id desc);
   newest integer;
   is_frequent boolean;
   -- Whether the segment should have a page of those.
@@ -162,7 +167,7 @@ declare
   these bigint[];
   found bigint[] := '{}';
 begin
-  if search_gram_is_whole(grams[1]) then
+  if is_in_samples then
     select array_agg(g.place order by g.place), array_agg(g.newest order by g.place),
            array_agg(g.every order by g.place)
     into frequent_places, newest_ids, everys
@@ -174,10 +179,6 @@ begin
       where f.project_id = in_project_id and f.gram = any (grams)
       group by f.segment having count(*) = cardinality(grams)) g
     where g.place is not null;
-    is_sampled := array(
-      select g.sampled_persons > 0
-      from search_segments g where g.project_id = in_project_id and g.first_id <= first_ids[1]
-      order by g.first_id desc);
   elsif share > 0.005 and term !~ '[0-9]' then
     frequent_places := array(select generate_series(1, cardinality(segments)));
     -- Less of it, as this says less of a segment than its sample: fewer rows are read in vain.
@@ -202,8 +203,6 @@ begin
     else
       first_place := place;
       last_place := coalesce(frequent_places[frequent] - 1, cardinality(segments));
-      most := case when is_sampled[place] then persons[place]
-        else least(most_rows, sqrt(6 * persons[place])) end;
       is_frequent := false;
       -- The offset keeps the planner from going through the whole index once for all segments. Citus
       -- then needs the project to know which shard to ask.
@@ -225,11 +224,9 @@ begin
             return found;
           end if;
           place := match.place;
-          most := case when is_sampled[place] then persons[place]
-            else least(most_rows, sqrt(6 * persons[place])) end;
         end if;
         these := these || match.person_id;
-        is_frequent := cardinality(these) > most;
+        is_frequent := cardinality(these) > mosts[place];
         exit when is_frequent;
       end loop;
       if not is_frequent then
@@ -261,7 +258,7 @@ begin
       -- Fewer have the text than its grams say, so these do not help in other segments. (Of the first
       -- one, the page before this may have had the others.)
       if cardinality(these) < rest
-        and (place > 1 or is_sampled is null and is_enough)
+        and (place > 1 or not is_in_samples and is_enough)
       then
         frequent_places := null;
       end if;

@@ -60,7 +60,8 @@ export async function migrate(
 /** Prevents other migrations of this database until the transaction ends. */
 export async function holdMigrations(sql: Sql): Promise<void> {
   await sql`select pg_advisory_xact_lock(${migrationLock})`
-  // Citus refuses a function after a change of tables that used several connections to a node.
+  // On Citus only one connection to a node may create a function after a change of tables, or add a
+  // foreign key to a table that is on every node.
   await sql`set local citus.multi_shard_modify_mode = 'sequential'`
 }
 
