@@ -1,8 +1,8 @@
 /**
  * Compares ingestion on one core with its floor, the same bytes written by as many writers with an
  * fsync of file and folder each: `node bench/ingest.ts [--minutes M] [--rounds R] [--seconds S]
- * [--kilobytes LIST] [--beside CHECKOUT]…`. `--beside` measures other versions in turns with this
- * one. Prints tables in Markdown. Needs wrk and taskset (util-linux).
+ * [--warm S] [--kilobytes LIST] [--beside CHECKOUT]…`. `--beside` measures other versions in turns
+ * with this one. Prints tables in Markdown. Needs wrk and taskset (util-linux).
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
@@ -32,6 +32,8 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '3' },
     connections: { type: 'string', default: '32' },
     seconds: { type: 'string', default: '5' },
+    /** How long a service takes chunks before it is measured. */
+    warm: { type: 'string', default: '30' },
     /** Folders of other versions, with their dependencies installed. */
     beside: { type: 'string', multiple: true, default: [] },
     kilobytes: { type: 'string', default: '8,64,256' },
@@ -117,6 +119,7 @@ async function startService(name: string, root: string, folder: string): Promise
     DATA_DIR: join(folder, name, 'service'),
     INGEST_LIMIT_PER_ADDRESS: '0',
     INGEST_LIMIT_PER_PROJECT: '0',
+    INGEST_MEGABYTES_PER_ADDRESS: '0',
   })
   return {
     name,
@@ -203,6 +206,8 @@ async function compare(folder: string, services: Service[]): Promise<void> {
     '| version | chunk (gzip) | chunks/s | of the floor | CPU ms | floor CPU ms | database CPU ms | p50 ms | p99 ms | floor chunks/s | floor p99 ms |',
   )
   console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |')
+  // Until its code is compiled, a service needs up to twice the processor time.
+  let warmSeconds = Number(options.warm)
   for (const kilobytes of options.kilobytes.split(',').map(Number)) {
     const body = chunkOf(kilobytes * 1_024)
     const file = join(folder, `chunk-${kilobytes}`)
@@ -221,8 +226,8 @@ async function compare(folder: string, services: Service[]): Promise<void> {
       note(`${service.name} database`, familyMilliseconds(service.databasePid) - before[1], run)
       return run
     }
-    // Warms up the services first.
-    for (const service of services) load(uploads(service, file), connections, seconds)
+    for (const service of services) load(uploads(service, file), connections, warmSeconds)
+    warmSeconds = seconds
     const { floor, ...loads } = await inTurns(
       {
         async floor() {
