@@ -511,6 +511,7 @@ describe('what a search reads does not grow with the project', () => {
     ['frequent texts', 600, ['a', '@', 'gmail', 'user', 'ma', '.', '1', 'com']],
     ['names', 500, ['hodkiewicz7', 'mary hodkiewicz', 'zoë', '三上', "o'brien", '%', 'ΣΣ']],
     ['texts of the oldest only', 130, ['oldcorp', '@oldcorp.example', '7@oldcorp']],
+    ['short beginnings of ids', 130, ['_2', 'r_2', '_9']],
     ['texts of few', 500, ['one percent', 'per mille', 'qzx']],
   ]
 
