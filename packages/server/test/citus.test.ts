@@ -1,9 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, inject } from 'vitest'
-import { byProject, distribute, everywhere, readNodes } from '../src/distribute.ts'
+import { describe, expect, inject, onTestFinished } from 'vitest'
+import { byProject, distribute, distributeNew, everywhere, readNodes } from '../src/distribute.ts'
 import { runNextAttempt } from '../src/erasure/attempt.ts'
 import { readLedgerHealth } from '../src/erasure/ledger-store.ts'
-import { connectOne, type DbAddress } from '../src/sql.ts'
+import { migrate, migrateTo } from '../src/migrate.ts'
+import { searchPersons } from '../src/persons/search.ts'
+import { indexSearchTail } from '../src/persons/search-index.ts'
+import { writePerson } from '../src/persons/store.ts'
+import { connect, connectOne, type Db, type DbAddress } from '../src/sql.ts'
+import { createDatabase, dropDatabase, joinNodes } from './databases.ts'
 import { fingerprint, nothing, record, remains, requestErasure, test } from './erasure-fixtures.ts'
 import { newProject } from './fixtures.ts'
 
@@ -36,7 +41,45 @@ else {
   })
 }
 
+/** From here on, each migration must also run on a cluster; some before it do not. */
+const firstUpgrade = '0073'
+
 function onCluster() {
+  test('a cluster of an earlier version is upgraded with its persons', async ({ address, db }) => {
+    const servers = inject('servers')
+    const name = `lethe_earlier_${process.pid}`
+    await createDatabase(servers, name)
+    onTestFinished(() => dropDatabase(servers, name))
+    await joinNodes(servers, name)
+    const earlier = { ...address, database: name }
+    const known = await db.sql<{ name: string; sha256: string }>`
+      select name, sha256 from migrations where name < ${firstUpgrade} or name like 'keys/%'`
+    const connection = await connectOne(earlier)
+    await migrateTo(connection, known, 'The test')
+    for (const { name, sha256 } of known) {
+      await connection.sql`insert into migrations (name, sha256) values (${name}, ${sha256})`
+    }
+    await connection.end()
+    await distribute(earlier)
+    const before = connect({ connection: earlier })
+    const project = await newProject(before)
+    const create = (of: Db, externalId: string) =>
+      writePerson(of.short, project.id, externalId, { name: 'Ada' }, true)
+    await create(before, 'early')
+    await before.end()
+
+    const { applied } = await migrate(earlier)
+    expect(applied.length).toBeGreaterThan(1)
+    await distributeNew(earlier)
+    const after = connect({ connection: earlier })
+    onTestFinished(() => after.end())
+    expect(await placedTables(after)).toEqual(await placedTables(db))
+    await create(after, 'late')
+    await indexSearchTail(after, { seconds: 60, smallProjectPersons: 1 })
+    const found = await searchPersons(after.sql, project.id, 'ada', null, 10)
+    expect(found.map(({ externalId }) => externalId)).toEqual(['late', 'early'])
+  })
+
   test('the tables are spread once, and a second time changes nothing', async ({ address, db }) => {
     expect(await readNodes(db.sql)).toBe(2)
     expect(await distribute(address)).toEqual([])
@@ -85,6 +128,11 @@ function onCluster() {
     expect(chain).toEqual({ length: '6', receipts: 6 })
     expect(await readLedgerHealth(db.sql)).toMatchObject({ entries: 6, missing: 0 })
   })
+}
+
+function placedTables(db: Db) {
+  return db.sql`
+    select logicalrelid::text as name, partmethod as method from pg_dist_partition order by 1`
 }
 
 /** What a move refuses while it changes over is asked again, as every caller of a service does. */
