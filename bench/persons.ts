@@ -37,7 +37,8 @@ const { values: options } = parseArgs({
 const persons = Number(options.persons)
 const seconds = Number(options.seconds)
 const rounds = Number(options.rounds)
-const warmUpSeconds = 3
+/** Until its code is compiled, a service needs up to twice the processor time. */
+const warmUpSeconds = 10
 
 const folder = mkdtempSync(join(tmpdir(), 'lethe-bench-'))
 const embedded = await openEmbedded({ dataDir: folder })
