@@ -73,7 +73,7 @@ export async function plant(keys: Keys, canaries: Canaries): Promise<string> {
     plan: property,
     [propertyKey]: true,
     nested: { deep: [nested] },
-    // The colon: PostgreSQL would compress a first letter that is also the filling's together with it.
+    // Without the colon, a text that begins as the filling does is compressed with it, and not found.
     long: `${filling}:${long}${filling}`,
   }
   await expectStatus(
