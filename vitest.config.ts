@@ -54,7 +54,7 @@ export default defineConfig({
   test: {
     globalSetup: ['packages/sdk-browser/test/built.ts', 'packages/server/test/global-setup.ts'],
     // Most tests wait for a database, a disk or a browser: two workers left two cores idle for a quarter of the time.
-    maxWorkers: 4,
+    maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     projects: [
       {

@@ -21,7 +21,7 @@ test('of very many persons those far from the window are in the page, and not dr
   await open(owner)
   const drawn = () => owner.evaluate(`${rows}.filter(${isDrawn}).length`)
   await expect.poll(drawn).toBeGreaterThan(10)
-  expect(await drawn()).toBeLessThan(count / 4)
+  expect(await drawn()).toBeLessThan(count / 3)
   expect(await owner.evaluate(`${isDrawn}(${rows}.at(-1))`)).toBe(false)
   // Screen readers get each row's position and the number of rows, whichever are drawn.
   expect(await owner.getByRole('table').getAttribute('aria-rowcount')).toBe(String(count + 1))
@@ -68,7 +68,9 @@ test.for([
   ['narrow', 320],
 ] as const)('back and reload end at the same row, in a %s window', async ([, width], { owner }) => {
   await owner.setViewportSize({ width, height: 900 })
-  await open(owner)
+  // Not the page of the test before: after a change of width Chromium keeps the heights of some rows.
+  await owner.goto(address)
+  await untilAllAreThere(owner)
   const name = nameOf((count * 7) / 10)
   const link = owner.getByRole('link', { name })
   await link.scrollIntoViewIfNeeded()

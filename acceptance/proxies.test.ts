@@ -6,10 +6,10 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { connect } from 'node:tls'
 import { Agent, fetch } from 'undici'
 import { describe, expect, onTestFinished } from 'vitest'
 import { isDeep } from '../packages/server/test/proof/deep.ts'
@@ -138,18 +138,20 @@ async function startBehind(proxy: Proxy, settings: Record<string, string> = {}):
     child.kill('SIGTERM')
     await once(child, 'exit')
   })
-  while (!(await isListening(port))) {
+  while (!(await isServing(port))) {
     if (child.exitCode !== null) throw new Error(`${proxy.program} ended: ${complaints}`)
     await sleep(50)
   }
   return { ...lethe, url }
 }
 
-const isListening = (port: number) =>
+/** Caddy listens before it has made its certificate, and ends what is opened until then. */
+const isServing = (port: number) =>
   new Promise<boolean>((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true))
+    const at = { port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false }
+    const socket = connect(at, () => resolve(true))
     socket.once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
+    socket.once('secureConnect', () => socket.destroy())
   })
 
 /** A client at another address of this machine. */

@@ -26,7 +26,12 @@ not installed. To have it: npm install (without --omit=dev), npm run build.`)
   const { status } = spawnSync(command, words, {
     cwd: join(root, folder),
     stdio: 'inherit',
-    env: { ...process.env, PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}` },
+    env: {
+      ...process.env,
+      // Not that of the tests which have it built: what they load is what is delivered.
+      NODE_ENV: 'production',
+      PATH: `${join(root, 'node_modules/.bin')}:${process.env.PATH}`,
+    },
   })
   if (status !== 0) process.exit(status ?? 1)
 }

@@ -187,7 +187,8 @@ async function onInstalledPostgres(): Promise<void> {
   try {
     await tests(
       `Tests of the server on an installed PostgreSQL ${installed.version}`,
-      ofServer(isDeep ? onOldestDeep : onOldest),
+      // Few files: more workers would load the server more often than it is worth.
+      ['--maxWorkers', '2', ...ofServer(isDeep ? onOldestDeep : onOldest)],
       environment,
     )
   } finally {

@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { IdentityProofs } from '@lethe/contract/dashboard-projects.ts'
 import { exportJWK, exportPKCS8, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { describe, expect } from 'vitest'
@@ -353,7 +354,11 @@ describe('where a project proves its user ids', () => {
 
   test('two secrets work at once, and an older one ends', async ({ recordings, db, project }) => {
     const { masterKeys } = recordings.browserKeys
-    const create = () => createIdentitySecret(db.sql, masterKeys, project.id)
+    const create = async () => {
+      // Of two that are created in one millisecond neither is the newer one.
+      await sleep(2)
+      return createIdentitySecret(db.sql, masterKeys, project.id)
+    }
     const read = () => readIdentitySecrets(db, masterKeys, project.id)
     const first = await create()
     const second = await create()

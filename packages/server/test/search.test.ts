@@ -164,16 +164,16 @@ const terms = [
   ...['\uffff', '\ufffd', 'fine', 'flow', 'viii', 'ʼn', 'ǆ', '\u0307', 'smith0\uffffjames', '  '],
 ]
 
-/** All of them in a deep run, else every third. */
-const some = (from: number) => terms.filter((_, n) => isDeep || n % 3 === from)
+/** All of them in a deep run, else every fourth. */
+const some = (from: number) => terms.filter((_, n) => isDeep || n % 4 === from)
 
 describe('a search finds exactly the persons that contain the text, in pages, newest first', () => {
   test('not indexed, indexed, and in part', async ({ db, project }) => {
-    const total = byDepth(1_500, 3_000)
+    const total = byDepth(1_000, 3_000)
     const most = total * 0.8
     const seeds = Array.from({ length: total }, (_, n) => population(n, total))
     await create(db, project.id, seeds.slice(0, most))
-    expect(await compare(db, project.id, some(0))).toBeGreaterThan(byDepth(200, 700))
+    expect(await compare(db, project.id, some(0))).toBeGreaterThan(byDepth(150, 700))
 
     await index(db, project.id)
     await compare(db, project.id, some(1))
@@ -188,7 +188,7 @@ describe('a search finds exactly the persons that contain the text, in pages, ne
     await compare(db, project.id, some(2))
 
     await index(db, project.id)
-    await compare(db, project.id, some(0))
+    await compare(db, project.id, some(3))
   })
 
   test('whatever characters it is made of', async ({ db }) => {
@@ -523,10 +523,11 @@ describe('what a search reads does not grow with the project', () => {
       Array.from({ length: total }, (_, n) => population(n, total)),
     )
     await index(db, project.id)
-    // As autovacuum does after so many rows: a connection may have planned while there were few. It
-    // takes seconds on a busy machine, so on a connection without limits.
+    // As autovacuum does after so many rows: a connection may have planned while there were few, and
+    // by what PostgreSQL knew of the index then. It takes seconds on a busy machine, so on a connection
+    // without limits.
     const { sql, end } = await connectOne(address)
-    await sql`analyze person_search`
+    await sql`vacuum (analyze) persons, person_search`
     await end()
     const known = await everybody(db, project.id)
     for (const [name, most, texts] of classes) {
