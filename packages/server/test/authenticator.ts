@@ -1,4 +1,13 @@
 import { createHmac } from 'node:crypto'
+import { onTestFinished, vi } from 'vitest'
+
+/** Until the test ends this process has one time, so that no code expires between two requests. */
+export function holdTime(): void {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  onTestFinished(() => {
+    vi.useRealTimers()
+  })
+}
 
 /** The code that an authenticator shows at this moment (RFC 6238), or so many steps later. */
 export function codeOf(base32: string, steps = 0): string {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
+import { connectOne } from '../src/sql.ts'
 import { test } from './fixtures.ts'
 import {
   type Environment,
@@ -102,10 +103,12 @@ test(
       PUBLIC_URL: service.found,
       KEY_DATABASE_URL: DATABASE_URL,
     }
+    // A connection without limits: the diagnosis may take longer than a request may wait for a lock.
+    const { sql, end } = await connectOne(address)
     let waiting: Promise<unknown> = Promise.resolve()
     await db.begin(async (tx) => {
       await tx`lock table audit_log in access exclusive mode`
-      waiting = db.sql`select count(*) from audit_log`
+      waiting = sql`select count(*) from audit_log`
       const { of } = await eventually(async () => {
         const asked = await ask(settings)
         return asked.of('transactions').state === 'warning' && asked
@@ -122,6 +125,7 @@ test(
       })
     })
     await waiting
+    await end()
     chmodSync(file, 0o600)
     const PUBLIC_URL = `${service.found}/elsewhere`
     const other = await ask({

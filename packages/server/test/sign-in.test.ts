@@ -14,7 +14,7 @@ import { describe, expect } from 'vitest'
 import { openSignIn } from '../src/members/open-sign-in.ts'
 import { deleteMember, replacePassword } from '../src/members/store.ts'
 import { type Db, openPool, type Sql } from '../src/sql.ts'
-import { codeOf, wrongCodeOf } from './authenticator.ts'
+import { codeOf, holdTime, wrongCodeOf } from './authenticator.ts'
 import {
   test as base,
   type Dashboard,
@@ -208,6 +208,7 @@ describe('a sign-in that is under way', () => {
   })
 
   test('and waits for its code ends when the password is changed', async ({ db, dashboard }) => {
+    holdTime()
     await db.sql`delete from auth.limits`
     const member = await dashboard.member('viewer')
     const { secret } = (await member.call(startSecondFactor, { body: { password } })).body
