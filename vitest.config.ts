@@ -53,8 +53,9 @@ const each = {
 export default defineConfig({
   test: {
     globalSetup: ['packages/sdk-browser/test/built.ts', 'packages/server/test/global-setup.ts'],
-    // Most tests wait for a database, a disk or a browser: two workers left two cores idle for a quarter of the time.
-    maxWorkers: 6,
+    // Most tests wait for a database, a disk or a browser: four workers leave two cores idle for a sixth of the time, and
+    // with six, requests wait longer than they may on a slow machine.
+    maxWorkers: 5,
     sequence: { sequencer: LongestFirst },
     projects: [
       {
