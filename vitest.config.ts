@@ -53,8 +53,8 @@ const each = {
 export default defineConfig({
   test: {
     globalSetup: ['packages/sdk-browser/test/built.ts', 'packages/server/test/global-setup.ts'],
-    // Most tests wait for a database, a disk or a browser: four workers leave two cores idle for a sixth of the time, and
-    // with six, requests wait longer than they may on a slow machine.
+    // Most tests wait for a database, a disk or a browser: four workers leave two cores idle for a
+    // sixth of the time, and with six, requests wait longer than they may on a slow machine.
     maxWorkers: 5,
     sequence: { sequencer: LongestFirst },
     projects: [

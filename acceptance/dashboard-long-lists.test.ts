@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { byDepth } from '../packages/server/test/proof/deep.ts'
 import { type Lethe, test } from './lethe.ts'
 
-const count = byDepth(300, 2_000)
+const count = byDepth(400, 2_000)
 
 const nameOf = (number: number) => `Person ${String(number).padStart(4, '0')}`
 
@@ -21,7 +21,7 @@ test('of very many persons those far from the window are in the page, and not dr
   await open(owner)
   const drawn = () => owner.evaluate(`${rows}.filter(${isDrawn}).length`)
   await expect.poll(drawn).toBeGreaterThan(10)
-  expect(await drawn()).toBeLessThan(count / 3)
+  expect(await drawn()).toBeLessThan(count / 4)
   expect(await owner.evaluate(`${isDrawn}(${rows}.at(-1))`)).toBe(false)
   // Screen readers get each row's position and the number of rows, whichever are drawn.
   expect(await owner.getByRole('table').getAttribute('aria-rowcount')).toBe(String(count + 1))

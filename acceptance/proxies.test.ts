@@ -149,9 +149,11 @@ async function startBehind(proxy: Proxy, settings: Record<string, string> = {}):
 const isServing = (port: number) =>
   new Promise<boolean>((resolve) => {
     const at = { port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false }
-    const socket = connect(at, () => resolve(true))
+    const socket = connect(at, () => {
+      socket.destroy()
+      resolve(true)
+    })
     socket.once('error', () => resolve(false))
-    socket.once('secureConnect', () => socket.destroy())
   })
 
 /** A client at another address of this machine. */

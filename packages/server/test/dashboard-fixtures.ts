@@ -61,12 +61,9 @@ export const test = base.extend<{ signIn: SignIn; dashboard: Dashboard }>({
   signIn: [
     async ({ address }, use) => {
       const pool = openPool(address, 2)
-      const signIn = openSignIn(pool, randomBytes(32).toString('base64url'))
-      let opening: ReturnType<SignIn> | undefined
-      await use(() => {
-        opening ??= signIn().then(verifyingOnce)
-        return opening
-      })
+      const auth = await openSignIn(pool, randomBytes(32).toString('base64url'))()
+      await verifyOnce(auth)
+      await use(async () => auth)
       await pool.end()
     },
     { scope: 'file' },
@@ -87,16 +84,15 @@ let passwordHash: Promise<string> | undefined
 const verified = new Map<string, Promise<boolean>>()
 
 /** Verifies each pair of password and hash once: that takes long on purpose too. */
-async function verifyingOnce(auth: Awaited<ReturnType<SignIn>>): Promise<typeof auth> {
-  const context = await auth.$context
-  const { verify } = context.password
-  context.password.verify = (given) => {
+async function verifyOnce(auth: Awaited<ReturnType<SignIn>>): Promise<void> {
+  const { password } = await auth.$context
+  const { verify } = password
+  password.verify = (given) => {
     const pair = `${given.hash} ${given.password}`
     const found = verified.get(pair) ?? verify(given)
     verified.set(pair, found)
     return found
   }
-  return auth
 }
 
 export async function startDashboard(

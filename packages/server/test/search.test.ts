@@ -167,8 +167,8 @@ const terms = [
   ...['\uffff', '\ufffd', 'fine', 'flow', 'viii', 'ʼn', 'ǆ', '\u0307', 'smith0\uffffjames', '  '],
 ]
 
-/** All of them in a deep run, else every fourth. */
-const some = (from: number) => terms.filter((_, n) => isDeep || n % 4 === from)
+/** All of them in a deep run, else every third. */
+const some = (from: number) => terms.filter((_, n) => isDeep || n % 3 === from)
 
 describe('a search finds exactly the persons that contain the text, in pages, newest first', () => {
   test('not indexed, indexed, and in part', async ({ db, project }) => {
@@ -176,7 +176,7 @@ describe('a search finds exactly the persons that contain the text, in pages, ne
     const most = total * 0.8
     const seeds = Array.from({ length: total }, (_, n) => population(n, total))
     await create(db, project.id, seeds.slice(0, most))
-    expect(await compare(db, project.id, some(0))).toBeGreaterThan(byDepth(150, 700))
+    expect(await compare(db, project.id, some(0))).toBeGreaterThan(byDepth(200, 700))
 
     await index(db, project.id)
     await compare(db, project.id, some(1))
@@ -191,7 +191,7 @@ describe('a search finds exactly the persons that contain the text, in pages, ne
     await compare(db, project.id, some(2))
 
     await index(db, project.id)
-    await compare(db, project.id, some(3))
+    await compare(db, project.id, some(0))
   })
 
   test('whatever characters it is made of', async ({ db }) => {
