@@ -35,7 +35,7 @@ const words: Record<PurgeObstacle, string> = {
   no_right: 'The database role lacks rights: docs/erasure.md says which it needs.',
   disk_full: 'The disk of the database has no room for a copy of the table.',
   old_transaction:
-    'An open or prepared transaction, or a replica, still needs rows that were deleted meanwhile: end it, and run the purge again.',
+    'An open or prepared transaction of any database of the server, or a replica, still needs rows that were deleted meanwhile: end it, and run the purge again.',
   replication_slot:
     'A replication slot that is behind still needs old statistics: let it catch up or drop it, and run the purge again.',
   log_kept:

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished } from 'vitest'
 import { type PurgeOptions, purge, purgeAt } from '../src/erasure/purge.ts'
 import { findPurgeStatement, isPurgeTime } from '../src/erasure/purge-store.ts'
@@ -23,7 +24,7 @@ const test = base.extend<{ purging: PurgeOptions }>({
       databases: [{ name: 'main', connection: address }],
       lockMilliseconds: 50,
       // An automatic ANALYZE is an old transaction too, for a moment.
-      pauseMilliseconds: 1_000,
+      pauseMilliseconds: 500,
     })
   },
 })
@@ -127,6 +128,43 @@ describe('a purge', () => {
     const { left } = await purge(purging)
     expect(left).toEqual([{ part: 'main/canary', code: 'old_transaction' }])
     await release()
+
+    // One that begins after the canary has seen the statistics of which the tables' are replaced.
+    let held: ReturnType<typeof hold> | undefined
+    const onPart = (part: string) => {
+      if (part.startsWith('main/public')) held ??= hold(address, 'select 1')
+    }
+    const second = await purge({ ...purging, onPart })
+    expect(second.left).toEqual([{ part: 'main/statistics', code: 'old_transaction' }])
+    await (await held)?.()
+    expect(await purge(purging)).toMatchObject({ left: [], jobs: 1 })
+  })
+
+  test('waits for the transactions of another database, of which one is always open on a busy server', async ({
+    purging,
+    erasure,
+    project,
+    address,
+  }) => {
+    await erase(erasure, project.id, 'ada')
+    let isBusy = true
+    const write = async () => {
+      const { client, end } = await connectOne({ ...address, database: 'postgres' })
+      while (isBusy) {
+        await client.query('begin; select pg_current_xact_id()')
+        await sleep(200)
+        await client.query('commit')
+      }
+      await end()
+    }
+    const first = write()
+    await sleep(100)
+    const writers = Promise.all([first, write()])
+    await sleep(100)
+    const outcome = await purge(purging)
+    isBusy = false
+    await writers
+    expect(outcome).toMatchObject({ left: [], jobs: 1 })
   })
 
   test('signs no statement if the database role lacks rights', async ({
@@ -177,7 +215,9 @@ describe('a purge', () => {
     address,
   }) => {
     await erase(erasure, project.id, 'ada')
-    const now = new Date()
+    const clock = await openClock(address)
+    onTestFinished(clock.close)
+    const now = clock.now()
     const minute = now.getUTCHours() * 60 + now.getUTCMinutes()
     const before = (minutes: number) => (minute - minutes + 1_440) % 1_440
     expect(await isPurgeTime(db.sql, before(1), 4)).toBe(true)

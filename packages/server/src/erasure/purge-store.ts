@@ -141,7 +141,7 @@ export async function isPurgeTime(sql: Sql, minuteOfDay: number, hours: number):
     ) as "isTime"
     from (
       select mod(
-        extract(epoch from app_now())::bigint / 60 % 1440 + 1440 - ${minuteOfDay}::integer,
+        floor(extract(epoch from app_now()) / 60)::bigint % 1440 + 1440 - ${minuteOfDay}::integer,
         1440)::integer as minutes
     ) since`
   return row?.isTime ?? false

@@ -114,13 +114,14 @@ async function purgeDatabase(
   }
   await withSession(options, connection, async ({ sql, vacuum }) => {
     // Not recorded as done: later there may be another old transaction.
-    await attempt('canary', () => lookForOldTransactions(sql, vacuum))
+    await attempt('canary', oldTransactions(sql, vacuum))
     if (left.length > 0) return
     for (const table of await listTables(sql)) {
       await attempt(table, async () => obstacleOf(await vacuum(table)))
     }
     if (left.length > 0) return
-    await attempt('statistics', () => purgeStatistics(sql, vacuum))
+    const ended = oldTransactions(sql, vacuum)
+    await attempt('statistics', async () => (await ended()) ?? purgeStatistics(sql, vacuum))
   })
   if (left.length > 0) return left
   await withSession(options, logConnection, ({ sql }) => attempt('log', () => purgeLog(sql)))
@@ -186,20 +187,25 @@ async function withSession(
 }
 
 /**
- * A transaction that began before a row was deleted keeps it in the files. If a row that was just
- * deleted is gone after VACUUM FULL, so is everything deleted before.
+ * A transaction that began before a row was deleted keeps it in the files, and so does one that
+ * writes to another database of the server. If a row that is deleted now is gone after VACUUM FULL,
+ * so is everything deleted before.
  */
-async function lookForOldTransactions(
-  sql: Sql,
-  vacuum: Session['vacuum'],
-): Promise<PurgeObstacle | undefined> {
-  await sql`insert into purge_canary (id) values (1)`
-  await sql`delete from purge_canary`
-  const obstacle = obstacleOf(await vacuum('purge_canary'))
-  if (obstacle) return obstacle
-  const [canary] = await sql<{ bytes: number }>`
-    select pg_relation_size('purge_canary')::float8 as bytes`
-  return canary?.bytes === 0 ? undefined : 'old_transaction'
+function oldTransactions(sql: Sql, vacuum: Session['vacuum']) {
+  // Once: on a busy server there is always a transaction that is older than a new row.
+  let isDeleted = false
+  return async (): Promise<PurgeObstacle | undefined> => {
+    if (!isDeleted) {
+      await sql`insert into purge_canary (id) values (1)`
+      await sql`delete from purge_canary`
+      isDeleted = true
+    }
+    const obstacle = obstacleOf(await vacuum('purge_canary'))
+    if (obstacle) return obstacle
+    const [canary] = await sql<{ bytes: number }>`
+      select pg_relation_size('purge_canary')::float8 as bytes`
+    return canary?.bytes === 0 ? undefined : 'old_transaction'
+  }
 }
 
 /** Our tables, smallest first. */
@@ -215,7 +221,7 @@ async function listTables(sql: Sql): Promise<string[]> {
   return tables.map(({ name }) => name)
 }
 
-/** Statistics contain sample values. A slot of logical replication keeps old rows of catalogs. */
+/** Statistics contain sample values; those just replaced are old rows. A slot of logical replication keeps old rows of catalogs. */
 async function purgeStatistics(
   sql: Sql,
   vacuum: Session['vacuum'],
