@@ -221,7 +221,10 @@ async function listTables(sql: Sql): Promise<string[]> {
   return tables.map(({ name }) => name)
 }
 
-/** Statistics contain sample values; those just replaced are old rows. A slot of logical replication keeps old rows of catalogs. */
+/**
+ * Statistics contain sample values, and ANALYZE leaves those it replaces as old rows. A slot of
+ * logical replication keeps old rows of catalogs.
+ */
 async function purgeStatistics(
   sql: Sql,
   vacuum: Session['vacuum'],
