@@ -1,38 +1,48 @@
+import { basename } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * These begin first, whether they work or wait for what they start: a long one that begins last runs
- * alone at the end. vitest itself knows what is long only where it has run before.
+ * These begin first, as they take the longest: one that begins last runs alone at the end. vitest
+ * itself knows what is long only where it has run before.
  */
 const longest = [
-  'proof/interleavings',
-  'dashboard-accessibility',
-  'store-faults',
-  'package',
-  'replay-seal',
-  'sdk-',
-  'erasure-residue',
+  'interleavings',
   'backup',
-  'command',
-  'embedded',
-  'dashboard-deletions',
-  'members',
-  'ledger',
+  'store-faults',
   'blobs-s3',
+  'dashboard-player',
+  'embedded',
+  'erasure-processes',
   'high-availability',
-  'set-ups',
-  'webhooks',
-  'search',
+  'command',
+  'dashboard-awkward',
+  'erasure-blob-faults',
+  'erasure-postgres-crash',
+  'upgrade-database',
+  'sdk-visit',
+  'signals',
 ]
+
+/** What draws pages keeps a processor busy, so it runs beside others, which mostly wait. */
+const isDrawing = ({ moduleId }: TestSpecification) => moduleId.includes('/acceptance/')
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rankOf = ({ moduleId }: TestSpecification) => {
-      const rank = longest.findIndex((name) => moduleId.includes(`/${name}`))
-      return rank < 0 ? longest.length : rank
-    }
-    return (await super.sort(files)).sort((a, b) => rankOf(a) - rankOf(b))
+    const rankOf = ({ moduleId }: TestSpecification) =>
+      longest.findIndex((name) => basename(moduleId).startsWith(name))
+    const bySize = await super.sort(files)
+    const first = bySize.filter((file) => rankOf(file) >= 0)
+    const rest = bySize.filter((file) => rankOf(file) < 0)
+    const drawing = rest.filter(isDrawing)
+    const others = rest.filter((file) => !isDrawing(file))
+    return [
+      ...first.sort((a, b) => rankOf(a) - rankOf(b)),
+      ...others.flatMap((file, index) =>
+        index % 3 === 0 ? [...drawing.splice(0, 1), file] : [file],
+      ),
+      ...drawing,
+    ]
   }
 }
 
