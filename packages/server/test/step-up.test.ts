@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { pathOf } from '@lethe/contract/dashboard-client.ts'
 import { exportDeletions, requestDeletions } from '@lethe/contract/dashboard-deletions.ts'
 import {
@@ -18,14 +19,16 @@ import {
   updateMember,
 } from '@lethe/contract/dashboard-members.ts'
 import { createKey, listProjects } from '@lethe/contract/dashboard-projects.ts'
-import { describe, expect } from 'vitest'
-import type { Db } from '../src/sql.ts'
+import { describe, expect, onTestFinished } from 'vitest'
+import { openSignIn as openAuth } from '../src/members/open-sign-in.ts'
+import { connectOne, type Db, openPool } from '../src/sql.ts'
 import { codeOf } from './authenticator.ts'
 import {
   type Dashboard,
   password,
   refusalOf,
   type SignedInVisitor,
+  startDashboard,
   test,
   type Visitor,
 } from './dashboard-fixtures.ts'
@@ -273,4 +276,46 @@ describe('a link', () => {
       expect(await db.sql`select from auth.links where made_by = ${memberId}`).toEqual([])
     }
   })
+})
+
+test('a password and a code are not called wrong while the database does not respond', async ({
+  recordings,
+  address,
+  project,
+  db,
+}) => {
+  const pool = openPool(address, 2, 1)
+  const other = await connectOne(address)
+  const auth = await openAuth(pool, randomBytes(32).toString('base64url'))()
+  // The request is let in by its cookie; then the table of the sign-ins cannot be read.
+  let uses = Number.NaN
+  const dashboard = await startDashboard({
+    recordings,
+    address,
+    project,
+    signIn: async () => {
+      if (++uses === 2) await other.client.query('begin; lock table auth.sign_ins')
+      return auth
+    },
+  })
+  onTestFinished(async () => {
+    await dashboard.close()
+    await other.end()
+    await pool.end()
+  })
+  const admin = await dashboard.member('admin')
+  const failures = () => db.sql`
+    select from audit_log where action like 'member.%failed' and subject_id = ${admin.memberId}`
+  const amidFault = async (call: () => Promise<unknown>) => {
+    uses = 0
+    expect(await refusalOf(call())).toEqual({ status: 503, code: 'unavailable' })
+    await other.client.query('rollback')
+  }
+  await amidFault(() => admin.call(proveIdentity, { body: { password } }))
+  await admin.call(startSecondFactor, { body: { password } })
+  await amidFault(() => admin.call(confirmSecondFactor, { body: { code: '123456' } }))
+  expect(await failures()).toEqual([])
+  const wrong = admin.call(proveIdentity, { body: { password: 'another password' } })
+  expect(await refusalOf(wrong)).toMatchObject({ code: 'credentials_wrong' })
+  expect(await failures()).toHaveLength(1)
 })

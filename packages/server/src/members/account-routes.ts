@@ -18,7 +18,7 @@ import { actorOf, headersOf, memberOf } from './authenticate.ts'
 import type { DashboardApp, DashboardContext } from './context.ts'
 import { relayCookies } from './cookies.ts'
 import { deletePasskeysOf } from './passkey-store.ts'
-import { isRecentlyProven, prove, tryCode } from './proofs.ts'
+import { isRecentlyProven, prove, refuseUnread, tryCode } from './proofs.ts'
 import {
   deleteLinksOf,
   deleteWaitingSignIns,
@@ -191,6 +191,7 @@ async function relay<Body>(
   relayCookies(response.headers, request, reply)
   const body = (await response.json()) as Body & { code?: string }
   if (response.ok) return body
+  refuseUnread(body)
   if (body.code === 'TOTP_ALREADY_ENABLED') throw alreadyThere()
   if (body.code === 'TOTP_NOT_ENABLED') {
     throw new ApiError(

@@ -33,15 +33,33 @@ export async function prove(
     headers,
     asResponse: true,
   })
-  if (!response.ok) {
+  if (!(await isAccepted(response))) {
     await noteFailure(db.sql, request, 'member.password_failed', member)
     throw new ApiError('credentials_wrong', 'The password is wrong.')
   }
   if (!member.hasSecondFactor) return member
-  if (code !== undefined && (await tryCode(context, headers, memberId, code))?.ok) return member
+  const tried = code === undefined ? undefined : await tryCode(context, headers, memberId, code)
+  if (tried && (await isAccepted(tried))) return member
   if (passkey && (await isProvenByPasskey(context, request, memberId, passkey))) return member
   await noteFailure(db.sql, request, 'member.second_factor_failed', member)
   throw new ApiError('credentials_wrong', 'The code is wrong, or it was used before.')
+}
+
+async function isAccepted(response: Response): Promise<boolean> {
+  if (response.ok) return true
+  refuseUnread((await response.json()) as { code?: string })
+  return false
+}
+
+/**
+ * Throws if better-auth refused because it found no sign-in. It takes one that it cannot read for
+ * none; the request's own was read just before.
+ */
+export function refuseUnread({ code = '' }: { code?: string }): void {
+  if (!['UNAUTHORIZED', 'INVALID_TWO_FACTOR_COOKIE'].includes(code)) return
+  throw new ApiError('unavailable', 'The sign-in could not be read; try again.', {
+    headers: { 'retry-after': '1' },
+  })
 }
 
 /**
