@@ -278,7 +278,7 @@ describe('a link', () => {
   })
 })
 
-test('a password and a code are not called wrong while the database does not respond', async ({
+test('no sign-in is over, and no password or code wrong, because the database does not respond', async ({
   recordings,
   address,
   project,
@@ -287,14 +287,14 @@ test('a password and a code are not called wrong while the database does not res
   const pool = openPool(address, 2, 1)
   const other = await connectOne(address)
   const auth = await openAuth(pool, randomBytes(32).toString('base64url'))()
-  // The request is let in by its cookie; then the table of the sign-ins cannot be read.
-  let uses = Number.NaN
+  // The table of the sign-ins cannot be read: for the cookie of the request, or after it was let in.
+  let usesLeft = 0
   const dashboard = await startDashboard({
     recordings,
     address,
     project,
     signIn: async () => {
-      if (++uses === 2) await other.client.query('begin; lock table auth.sign_ins')
+      if (--usesLeft === 0) await other.client.query('begin; lock table auth.sign_ins')
       return auth
     },
   })
@@ -306,14 +306,18 @@ test('a password and a code are not called wrong while the database does not res
   const admin = await dashboard.member('admin')
   const failures = () => db.sql`
     select from audit_log where action like 'member.%failed' and subject_id = ${admin.memberId}`
-  const amidFault = async (call: () => Promise<unknown>) => {
-    uses = 0
+  const amidFault = async (use: number, call: () => Promise<unknown>) => {
+    usesLeft = use
     expect(await refusalOf(call())).toEqual({ status: 503, code: 'unavailable' })
     await other.client.query('rollback')
   }
-  await amidFault(() => admin.call(proveIdentity, { body: { password } }))
+  await amidFault(1, () => admin.call(listProjects, {}))
+  await amidFault(2, () => admin.call(proveIdentity, { body: { password } }))
   await admin.call(startSecondFactor, { body: { password } })
-  await amidFault(() => admin.call(confirmSecondFactor, { body: { code: '123456' } }))
+  await amidFault(2, () => admin.call(confirmSecondFactor, { body: { code: '123456' } }))
+  const { email } = admin
+  const visitor = dashboard.visitor()
+  await amidFault(1, () => visitor.call(signIn, { body: { email, password } }))
   expect(await failures()).toEqual([])
   const wrong = admin.call(proveIdentity, { body: { password: 'another password' } })
   expect(await refusalOf(wrong)).toMatchObject({ code: 'credentials_wrong' })

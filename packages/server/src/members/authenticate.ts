@@ -36,10 +36,13 @@ export async function signedInOf(
       'The browser sent two sign-ins, of which another site of this domain may have set one. Delete the cookies of this site and sign in again.',
     )
   }
-  const { headers, response } = await (await signIn()).api.getSession({
-    headers: headersOf(request),
-    returnHeaders: true,
-  })
+  const { api } = await signIn()
+  const { headers, response } = await api
+    .getSession({ headers: headersOf(request), returnHeaders: true })
+    .catch((error: Error) => {
+      // A fault of the database is inside one of better-auth's own.
+      throw error.cause ?? error
+    })
   // A sign-in in use is extended, and so is its cookie.
   relayCookies(headers, request, reply)
   if (!response) return undefined
