@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { Sql as Fragment, join, raw } from 'sql-template-tag'
 import {
+  ask,
   DatabaseUnreachable,
   type NamedQuery,
   pipelined,
@@ -80,7 +81,7 @@ export function connect(options: DbOptions): Db {
   const over = sqlFor(connection)
   const short = pipelined(config, lose, poolerOf(connection) ? undefined : plannedOnce)
   return {
-    sql: over((query) => onPool(pool, (client) => client.query(query))),
+    sql: over((query) => onPool(pool, (client) => ask(client, query))),
     short: over(short.query),
     begin: (work) => transaction(pool, work, over, beginning(connection, statementSeconds)),
     waiting: () => pool.waitingCount,
@@ -130,7 +131,7 @@ export async function connectOne(
     socketOf(client).destroy()
     throw error
   }
-  const sql = sqlFor(connection)((query) => client.query(query))
+  const sql = sqlFor(connection)((query) => ask(client, query))
   return { sql, client, end: () => client.end() }
 }
 
@@ -282,7 +283,7 @@ async function transaction<T>(
     let broken: Error | boolean = false
     try {
       await client.query(begin)
-      const result = await work(over((query) => client.query(query)))
+      const result = await work(over((query) => ask(client, query)))
       await client.query('commit')
       return result
     } catch (error) {
