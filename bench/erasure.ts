@@ -78,8 +78,9 @@ async function main() {
     if (persons > 0) await compareWithFloor(place)
     if (Number(options.chunks) > 0) await eraseLarge(place, Number(options.chunks))
     if (Number(options.deletes) > 0) await requestMany(place, Number(options.deletes))
-    if (Number(options.finished) > 0) await claimBeside(place, Number(options.finished))
     if (Number(options.browsers) > 0) await deleteBesideBrowsers(place, Number(options.browsers))
+    // The last one: its jobs stay claimed.
+    if (Number(options.finished) > 0) await claimBeside(place, Number(options.finished))
   } finally {
     await db.end()
     await embedded.close()
