@@ -104,8 +104,9 @@ export function socketOf(client: pg.Client): Socket {
 }
 
 /**
- * Like the driver's client.query, without its copy of the statement and its promises: with those, all
- * rows of every page survived until a full collection, and a list took twice the processor time.
+ * Like the driver's client.query, without its copy of the statement and its promises: with those
+ * (pg 8.23), the rows of all pages stayed in memory until a full garbage collection, and a list took
+ * nearly twice the processor time (bench/README, Person API).
  */
 export function ask(client: pg.Client, { name, text, values }: NamedQuery): Promise<Result> {
   return new Promise((resolve, reject) => {

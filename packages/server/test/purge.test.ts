@@ -129,7 +129,7 @@ describe('a purge', () => {
     expect(left).toEqual([{ part: 'main/canary', code: 'old_transaction' }])
     await release()
 
-    // One that begins after the canary has seen the statistics of which the tables' are replaced.
+    // One that begins after the canary still sees the statistics that are replaced with the tables.
     let held: ReturnType<typeof hold> | undefined
     const onPart = (part: string) => {
       if (part.startsWith('main/public')) held ??= hold(address, 'select 1')

@@ -192,7 +192,7 @@ async function withSession(
  * so is everything deleted before.
  */
 function oldTransactions(sql: Sql, vacuum: Session['vacuum']) {
-  // Once: on a busy server there is always a transaction that is older than a new row.
+  // Deleted once and waited for: on a busy server some transaction is always older than a new row.
   let isDeleted = false
   return async (): Promise<PurgeObstacle | undefined> => {
     if (!isDeleted) {

@@ -40,7 +40,7 @@ export async function signedInOf(
   const { headers, response } = await api
     .getSession({ headers: headersOf(request), returnHeaders: true })
     .catch((error: Error) => {
-      // A fault of the database is inside one of better-auth's own.
+      // better-auth wraps a fault of the database in an error of its own.
       throw error.cause ?? error
     })
   // A sign-in in use is extended, and so is its cookie.

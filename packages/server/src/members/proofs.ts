@@ -52,8 +52,8 @@ async function isAccepted(response: Response): Promise<boolean> {
 }
 
 /**
- * Throws if better-auth refused because it found no sign-in. It takes one that it cannot read for
- * none; the request's own was read just before.
+ * Throws `unavailable` if better-auth refused because it found no sign-in. The request was let in by
+ * one just before, and better-auth does the same if the database fails while it reads the sign-in.
  */
 export function refuseUnread({ code = '' }: { code?: string }): void {
   if (!['UNAUTHORIZED', 'INVALID_TWO_FACTOR_COOKIE'].includes(code)) return
